@@ -1,0 +1,326 @@
+package config
+
+// Config is one process's whole configuration. A role is on when its section
+// stands, even empty: "web:" alone starts the page with its defaults.
+//
+// The yaml tags are the schema: the reader knows no key that has no field here.
+// A tag's second word "required" makes a key one that must stand; a driver tag
+// ties a key to one driver.
+type Config struct {
+	// Site names the base. It is a level of every topic. Default "base"; the
+	// name rule applies (see event.ValidName).
+	Site string `yaml:"site"`
+
+	// Node names this process among those of the site, and is the source of
+	// what it publishes. Default: the host name made to match the name rule,
+	// "-", and the first six hex digits of the machine id. Two boards must
+	// never share one.
+	Node string `yaml:"node"`
+
+	// DataDir holds the stores and the control socket. A relative path is
+	// taken from the working directory. Default "data".
+	DataDir string `yaml:"data_dir"`
+
+	// TopicPrefix stands before every topic. Default "oxyd"; levels by "/",
+	// no wildcards, at most MaxPrefixBytes.
+	TopicPrefix string `yaml:"topic_prefix"`
+
+	// Tanks are the tanks that are known by name. At most Ledger.MaxTanks
+	// where the ledger stands.
+	Tanks []Tank `yaml:"tanks"`
+
+	// TanksMode says what the ledger does with a tank that is not listed:
+	// "open" (default) registers it, "closed" quarantines its events.
+	TanksMode string `yaml:"tanks_mode"`
+
+	// Sensors turn on the edge role. Nil where the section does not stand.
+	Sensors []Sensor `yaml:"sensors"`
+
+	// MQTT is the way to the broker, used by the edge and the ledger.
+	MQTT MQTT `yaml:"mqtt"`
+
+	// Broker turns on the embedded broker.
+	Broker *Broker `yaml:"broker"`
+
+	// Ledger turns on the account.
+	Ledger *Ledger `yaml:"ledger"`
+
+	// Outbox is the edge's durable way out.
+	Outbox Outbox `yaml:"outbox"`
+
+	// Web turns on the page, the HTTP API and the metrics.
+	Web *Web `yaml:"web"`
+
+	// Log says what is logged, and how.
+	Log Log `yaml:"log"`
+
+	// Warnings are allowed but worth a word in the log: sorted by line.
+	Warnings Faults `yaml:"-"`
+}
+
+// TanksMode values.
+const (
+	TanksOpen   = "open"
+	TanksClosed = "closed"
+)
+
+// Tank is one tank known by name.
+type Tank struct {
+	// ID is the tank's name in topics and events; the name rule applies.
+	ID string `yaml:"id,required"`
+
+	// Name is shown to people: at most MaxNameRunes printable characters.
+	// Default: ID.
+	Name string `yaml:"name"`
+
+	// Capacity is the amount that counts as full, more than 0. Without it
+	// (0) there is no level in percent and no level alarm.
+	Capacity Mass `yaml:"capacity"`
+
+	// Initial is the opening amount, 0 up to Capacity: what the balance
+	// starts from until the first measurement. Nil: unknown, which is not
+	// the same as 0. The ledger fixes it at the tank's first start.
+	Initial *Mass `yaml:"initial"`
+
+	// Low is the level of the warning, in percent of Capacity, 0 to 100 %.
+	// Default 20 % where there is a Capacity; "0 %" turns it off.
+	Low Percent `yaml:"low"`
+
+	// Critical is the level of the critical alarm, below Low. Default 10 %
+	// where there is a Capacity; "0 %" turns it off.
+	Critical Percent `yaml:"critical"`
+}
+
+// Driver names.
+const (
+	DriverADS1115   = "ads1115"
+	DriverSimulated = "simulated"
+)
+
+// Sensor is one measuring channel on one tank.
+type Sensor struct {
+	// Tank is the id of the tank that it measures. One sensor a tank.
+	Tank string `yaml:"tank,required"`
+
+	// Name is shown to people: at most MaxNameRunes printable characters.
+	// Default: empty, and the driver makes one of its kind and place.
+	Name string `yaml:"name"`
+
+	// Driver is "ads1115" or "simulated".
+	Driver string `yaml:"driver,required"`
+
+	// Interval is the time from reading to reading. Default 10s, 100ms to 24h.
+	Interval Duration `yaml:"interval"`
+
+	// StaleAfter is the time without a good reading after which the sensor is
+	// stale. Default three intervals, at least 10s; never below Interval; at
+	// most 168h.
+	StaleAfter Duration `yaml:"stale_after"`
+
+	// Optional: true lets the process start where the sensor's bus does not
+	// exist; its tank then has a fault instead. Default false: no start.
+	Optional bool `yaml:"optional"`
+
+	// Bus is the I2C bus: "1", "I2C1" or "/dev/i2c-1". Default "1", the bus on
+	// a Raspberry Pi's header. After parsing it is always the device's path.
+	Bus string `yaml:"bus" driver:"ads1115"`
+
+	// Address is the chip's I2C address, 0x48 to 0x4b by its ADDR pin
+	// (datasheet SBAS444, table of addresses). Default 0x48, ADDR to ground.
+	Address uint16 `yaml:"address" driver:"ads1115"`
+
+	// Input is the single-ended input, 0 to 3 for A0 to A3. Must stand.
+	Input int `yaml:"input" driver:"ads1115"`
+
+	// Gain is the full-scale voltage of the programmable amplifier: 6.144 V
+	// (default), 4.096 V, 2.048 V, 1.024 V, 512 mV or 256 mV (SBAS444, PGA
+	// field of the config register).
+	Gain Volts `yaml:"gain" driver:"ads1115"`
+
+	// Rate is in conversions a second: 8, 16, 32, 64, 128 (default), 250, 475
+	// or 860 (SBAS444, DR field of the config register).
+	Rate int `yaml:"rate" driver:"ads1115"`
+
+	// Calibration turns volts into the remaining amount, along the line through
+	// its two points. They differ in volts and in amount, are above 0 V and not
+	// above the tank's Capacity. After parsing the one of lower volts is first.
+	Calibration []CalibrationPoint `yaml:"calibration" driver:"ads1115"`
+
+	// VoltsMin and VoltsMax bound what a working transducer gives; outside it
+	// the reading is a fault (a broken wire, a short). They contain the
+	// calibration; VoltsMin is above 0 V, which is what a wire that came off
+	// gives, and VoltsMax below Gain, where the chip clips. Default: a
+	// twentieth of the calibration's span beyond it, but at most half the way
+	// to 0 V and to Gain.
+	VoltsMin Volts `yaml:"volts_min" driver:"ads1115"`
+	VoltsMax Volts `yaml:"volts_max" driver:"ads1115"`
+
+	// Simulated shapes the made-up tank of the driver "simulated". Not nil
+	// for that driver.
+	Simulated *Simulated `yaml:"simulated" driver:"simulated"`
+}
+
+// CalibrationPoint pairs a voltage with the amount that it stands for.
+type CalibrationPoint struct {
+	Volts     Volts `yaml:"volts,required"`
+	Remaining Mass  `yaml:"remaining,required"`
+}
+
+// Simulated is a tank without hardware.
+type Simulated struct {
+	// Start is the amount at the start of the process, more than 0. Default:
+	// the tank's Capacity, or 1 kg where it has none. Not above Capacity.
+	Start Mass `yaml:"start"`
+
+	// ConsumptionPerHour is what the crew breathes. Default 35 g, about one
+	// person's mean over a day.
+	ConsumptionPerHour Mass `yaml:"consumption_per_hour"`
+
+	// Noise is the standard deviation of a reading. Default 0 g.
+	Noise Mass `yaml:"noise"`
+
+	// RefillBelow is the level, in percent of Full, at which the tank is full
+	// again at once. Default 10 %; "0 %": when it is empty. Below Start.
+	RefillBelow Percent `yaml:"refill_below"`
+
+	// Seed makes the noise repeatable. Default 1, from 0.
+	Seed int `yaml:"seed"`
+
+	// Full is the tank's Capacity, or Start where it has none.
+	Full Mass `yaml:"-"`
+}
+
+// MQTT is a client's way to a broker.
+type MQTT struct {
+	// Broker is tcp://host:port, ssl://host:port (mqtt://, mqtts://, tls:// and
+	// a bare host:port are taken too), ws:// or wss:// with a path, or
+	// unix:///path. Default: the embedded broker where its section stands, else
+	// tcp://127.0.0.1:1883. After parsing its scheme is tcp, ssl, ws, wss or
+	// unix, and all but unix have a port.
+	Broker string `yaml:"broker"`
+
+	// Username, and PasswordFile: a file whose only line is the password.
+	// Default: the embedded broker's own, where that is the one in use.
+	Username     string `yaml:"username"`
+	PasswordFile string `yaml:"password_file"`
+
+	// CAFile holds the PEM certificates that are trusted for ssl:// and wss://.
+	// Default: the system's.
+	CAFile string `yaml:"ca_file"`
+
+	// CertFile and KeyFile are this client's own, both or neither.
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
+
+	// KeepAlive is the MQTT keep-alive, in whole seconds. Default 20s, 5s to
+	// 1h. Never 0: some brokers refuse it, and a dead link would not be seen.
+	KeepAlive Duration `yaml:"keepalive"`
+}
+
+// Broker is the embedded broker.
+type Broker struct {
+	// Listen is host:port. Default 127.0.0.1:1883. Port 0 takes a free one.
+	Listen string `yaml:"listen"`
+
+	// MaxBytes bounds what it keeps on disk; at the bound it gives no PUBACK
+	// and the outboxes keep their events. Default 256 MiB, 8 MiB to 1 TiB.
+	MaxBytes Size `yaml:"max_bytes"`
+
+	// AckWait is the time after which it sends an unacknowledged message
+	// again. Default 10s, 1s to 5m.
+	AckWait Duration `yaml:"ack_wait"`
+
+	// MaxAckPending bounds the messages on their way to one subscription.
+	// Default 2000, 1 to 10000.
+	MaxAckPending int `yaml:"max_ack_pending"`
+
+	// Username and PasswordFile are asked of every client; both or neither.
+	// Default: none asked.
+	Username     string `yaml:"username"`
+	PasswordFile string `yaml:"password_file"`
+}
+
+// Ledger is the account.
+type Ledger struct {
+	// ID names the ledger. Default "main"; the name rule applies.
+	ID string `yaml:"id"`
+
+	// Publish makes it the one that publishes balances, alarms and
+	// availability. Default true; false for a second ledger that only proves.
+	Publish bool `yaml:"publish"`
+
+	// DedupWindow is how long events without a number are recognised.
+	// Default 168h, up to 87600h; never below RedeliveryWindow.
+	DedupWindow Duration `yaml:"dedup_window"`
+
+	// RedeliveryWindow is the longest time after which any outbox, broker
+	// session or replay can bring an event back. Default 72h.
+	RedeliveryWindow Duration `yaml:"redelivery_window"`
+
+	// MaxBytes bounds the store; what happens there is the ledger's to say.
+	// Default 512 MiB, 8 MiB to 64 GiB (1 GiB on 32-bit boards, where the
+	// store is mapped into the address space).
+	MaxBytes Size `yaml:"max_bytes"`
+
+	// QuarantineBytes bounds the quarantine; at the bound the oldest goes,
+	// counted and alarmed. Default 16 MiB, 64 KiB up to MaxBytes.
+	QuarantineBytes Size `yaml:"quarantine_bytes"`
+
+	// MaxTanks, MaxSources and MaxSourcesPerTank bound what strangers can
+	// register; beyond them events are quarantined as "limit". Defaults 256,
+	// 4096, 16; 1 to 65536 each.
+	MaxTanks          int `yaml:"max_tanks"`
+	MaxSources        int `yaml:"max_sources"`
+	MaxSourcesPerTank int `yaml:"max_sources_per_tank"`
+
+	// MaxParked bounds the reversals that wait for their original. Default
+	// 10000, 1 to 1000000.
+	MaxParked int `yaml:"max_parked"`
+
+	// StaleAfter is the time without an event after which a tank is shown as
+	// stale. Default 15m, 1s to 168h.
+	StaleAfter Duration `yaml:"stale_after"`
+}
+
+// Outbox is the durable way out of a node.
+type Outbox struct {
+	// MaxBytes bounds the store. Default 64 MiB, 2 MiB to 16 GiB (1 GiB on
+	// 32-bit boards).
+	MaxBytes Size `yaml:"max_bytes"`
+
+	// Retention is how long an event is kept after the broker took it, for a
+	// ledger that asks again. Default 72h; never above Ledger.RedeliveryWindow.
+	Retention Duration `yaml:"retention"`
+
+	// ConfirmBy are the ids of the ledgers whose confirmation frees an event
+	// when space is short. Default: the first ledger heard.
+	ConfirmBy []string `yaml:"confirm_by"`
+
+	// CommitInterval is how long snapshots may wait to be committed together:
+	// the readings that a power cut may cost. Deltas are committed at once.
+	// Default 5s, 100ms to 1m.
+	CommitInterval Duration `yaml:"commit_interval"`
+}
+
+// Web is the page, the HTTP API and the metrics.
+type Web struct {
+	// Listen is host:port. Default 127.0.0.1:8686. There is no log-in: what
+	// can reach it may read and record. Port 0 takes a free one.
+	Listen string `yaml:"listen"`
+}
+
+// Log values.
+const (
+	LogAuto = "auto"
+	LogText = "text"
+	LogJSON = "json"
+)
+
+// Log says what is logged, and how.
+type Log struct {
+	// Level is trace, debug, info (default), warn or error.
+	Level string `yaml:"level"`
+
+	// Format is json, text, or auto (default): text on a terminal, else json.
+	Format string `yaml:"format"`
+}
