@@ -1,0 +1,411 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+
+	"oxyd/internal/event"
+)
+
+// incoming is one well-formed delivery on its way through the rules.
+type incoming struct {
+	*Delivery
+	at     int64 // receipt instant
+	hash   event.Hash
+	usable bool   // occurred_at can serve as the stamp
+	seen   runs   // of a numbered event
+	byNo   *known // what stands under its number
+	byID   *known // what stands under its identity
+}
+
+// known is an entry that the ledger already has.
+type known struct {
+	key []byte
+	entry
+}
+
+// apply decides one delivery: the first row of the contract's table that fits.
+func (b *batch) apply(d *Delivery) (Result, error) {
+	at := b.receipt()
+	res, err := b.decide(d, at)
+	if err == nil {
+		b.meta.outcomes[res.Outcome]++
+	}
+	return res, err
+}
+
+func (b *batch) decide(d *Delivery, at int64) (Result, error) {
+	if d.Form != nil {
+		key := sha256.Sum256(append(append([]byte("form\x00"), d.Topic...), d.Payload...))
+		_, err := b.keep(key, d, d.Form.Reason, d.Form.Detail, at, 0)
+		return Result{Outcome: Quarantined, Reason: d.Form.Reason}, err
+	}
+	in := &incoming{Delivery: d, at: at, usable: usable(&d.Event, at)}
+	b.canonical = d.Event.AppendCanonical(b.canonical[:0])
+	in.hash = sha256.Sum256(b.canonical)
+	if err := b.hear(&d.Event, at); err != nil {
+		return Result{}, err
+	}
+	if err := b.recognise(in); err != nil {
+		return Result{}, err
+	}
+	if in.byNo != nil || in.byID != nil {
+		return b.again(in)
+	}
+	overlap := false
+	if d.Event.Numbered() {
+		var all bool
+		if overlap, all = in.seen.covered(d.Event.Run()); all {
+			// Accounted for within another event's run, or declared by an event
+			// that is gone: nothing is left to compare the content with.
+			b.meta.unverified++
+			return Result{Outcome: Duplicate}, nil
+		}
+	}
+	reason, err := b.refuse(in, overlap)
+	if err != nil {
+		return Result{}, err
+	}
+	if reason != "" {
+		return b.reject(in, Quarantined, reason)
+	}
+	return b.accept(in)
+}
+
+// hear notes that the source spoke. Sources beyond the bound are not noted; their
+// events are refused by refuse.
+func (b *batch) hear(e *event.Event, at int64) error {
+	s, err := b.source(e.Source)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		if b.meta.sources >= uint64(b.l.opt.MaxSources) {
+			return nil
+		}
+		s = &source{first: at}
+		b.sources[e.Source] = s
+		b.meta.sources++
+	}
+	s.last = at
+	s.events++
+	s.unsynced = e.Unsynced
+	return nil
+}
+
+// recognise looks the event up under its number and under its identity.
+func (b *batch) recognise(in *incoming) error {
+	e := &in.Event
+	var err error
+	if e.Numbered() {
+		if in.seen, err = b.see(e.Tank, e.Source, e.Dot.Epoch); err != nil {
+			return err
+		}
+		if in.byNo, err = b.load(streamOf(e).at(e.Dot)); err != nil {
+			return err
+		}
+	}
+	if e.HasNodeID() {
+		// Its number is its identity. Only an event that took the text of this id
+		// without its number could stand in the way.
+		if in.byNo != nil && !in.byNo.has(flagOwnID) {
+			in.byID = in.byNo
+			return nil
+		}
+		in.byID, err = b.findNamed(e.Identity())
+		return err
+	}
+	in.byID, err = b.find(e.Identity())
+	if in.byID != nil && in.byNo != nil && bytes.Equal(in.byID.key, in.byNo.key) {
+		in.byID = in.byNo // one entry, so that it is changed once
+	}
+	return err
+}
+
+// find gives the entry of an identity, or nil. An id of the form that nodes make
+// leads to its entry by itself; every other one stands in the ids bucket.
+func (b *batch) find(id event.Identity) (*known, error) {
+	if k, err := b.findNamed(id); k != nil || err != nil {
+		return k, err
+	}
+	tankID, dot, ok := event.ParseNodeID(id.Source, id.ID)
+	if !ok {
+		return nil, nil
+	}
+	k, err := b.load(stream{tankID, id.Source, numbered}.at(dot))
+	if k != nil && k.has(flagOwnID) {
+		return nil, err // the number is taken, but by an event with another id
+	}
+	return k, err
+}
+
+// findNamed looks in the ids bucket alone. Most sources are nodes and have nothing
+// there, which their row tells without a search.
+func (b *batch) findNamed(id event.Identity) (*known, error) {
+	if src, err := b.source(id.Source); err != nil || src != nil && src.named == 0 {
+		return nil, err
+	}
+	key := b.ids.Get(idKey(id.Source, id.ID))
+	if key == nil {
+		return nil, nil
+	}
+	return b.load(bytes.Clone(key))
+}
+
+func (b *batch) load(key []byte) (*known, error) {
+	row := b.entries.Get(key)
+	if row == nil {
+		return nil, nil
+	}
+	n, err := decodeEntry(row)
+	return &known{key: key, entry: n}, err
+}
+
+func (b *batch) store(key []byte, n *entry) error { return b.entries.Put(key, n.encode()) }
+
+// again decides a delivery whose identity or number is known: the same content
+// gets the first outcome's echo, other content is a conflict.
+func (b *batch) again(in *incoming) (Result, error) {
+	for _, k := range []*known{in.byNo, in.byID} {
+		if k != nil && !bytes.Equal(k.hash[:], in.hash[:16]) {
+			return b.contradict(in)
+		}
+	}
+	k := in.byID
+	if k == nil {
+		k = in.byNo
+	}
+	if k.outcome == Quarantined {
+		reason, err := b.repeatKept(in)
+		return Result{Outcome: Quarantined, Reason: reason, LSN: k.lsn}, err
+	}
+	return Result{Outcome: Duplicate, LSN: k.lsn}, nil
+}
+
+// contradict decides a delivery whose identity or number is known with other
+// content (R9). What was accepted first stays in force; both contents are kept,
+// the tanks are suspect until a newer baseline, the epoch is fenced.
+func (b *batch) contradict(in *incoming) (Result, error) {
+	for _, k := range []*known{in.byNo, in.byID} {
+		if k == nil {
+			continue
+		}
+		if err := b.flagConflict(k); err != nil {
+			return Result{}, err
+		}
+	}
+	a, err := b.account(in.Event.Tank)
+	if err != nil {
+		return Result{}, err
+	}
+	if a != nil {
+		a.conflict, a.changed = true, true
+		a.revision++
+	}
+	if in.Event.Numbered() {
+		in.seen.row.fenced = true
+		b.seen[string(in.seen.prefix)] = in.seen.row
+	}
+	return b.reject(in, Conflict, event.Conflict)
+}
+
+// flagConflict marks the entry that was met with other content. In the facts,
+// its identity stops standing for the content that came first, so that two
+// ledgers that met the contents in different order still agree on them.
+func (b *batch) flagConflict(k *known) error {
+	if k.has(flagConflicted) {
+		return nil
+	}
+	if k.outcome.Accepted() {
+		id, hash, err := b.contentOf(k.lsn)
+		if err != nil {
+			return err
+		}
+		b.meta.facts.sub(factOf(id, hash))
+		b.meta.facts.add(conflictOf(id))
+	}
+	k.flags |= flagConflicted
+	st, _ := parseStream(k.key)
+	a, err := b.account(st.tank)
+	if err != nil {
+		return err
+	}
+	if a != nil {
+		a.conflict, a.changed = true, true
+		a.revision++
+	}
+	if st.kind == numbered {
+		s, err := b.see(st.tank, st.source, dotOfKey(k.key).Epoch)
+		if err != nil {
+			return err
+		}
+		s.row.fenced = true
+		b.seen[string(s.prefix)] = s.row
+	}
+	return b.store(k.key, &k.entry)
+}
+
+// refuse gives the rule that keeps a new event out, or "".
+func (b *batch) refuse(in *incoming, overlap bool) (event.Reason, error) {
+	e := &in.Event
+	if e.Version != event.WireVersion {
+		return event.UnsupportedVersion, nil
+	}
+	a, err := b.account(e.Tank)
+	if err != nil {
+		return "", err
+	}
+	if a == nil {
+		if b.l.opt.Closed {
+			return event.UnknownTank, nil
+		}
+		if b.meta.tanks >= uint64(b.l.opt.MaxTanks) {
+			return event.Limit, nil
+		}
+	} else if known, sources := a.speaks(e.Source); !known && sources >= b.l.opt.MaxTankSources {
+		return event.Limit, nil
+	}
+	src, err := b.source(e.Source)
+	if err != nil {
+		return "", err
+	}
+	if src == nil || e.Type == event.Reversed && b.meta.parked >= uint64(b.l.opt.MaxParked) {
+		return event.Limit, nil
+	}
+	switch {
+	case in.Retained && e.Type != event.Measured && !e.Numbered() && !in.usable:
+		return event.RetainedDelta, nil
+	case !e.Numbered() && in.usable && e.OccurredAt.UnixNano() < in.at-b.l.opt.DedupWindow.Nanoseconds():
+		return event.OlderThanWindow, nil
+	case e.Numbered() && e.Dot.Epoch < src.newest && !in.usable && b.epochs.Get(epochKey(e.Source, e.Dot.Epoch)) == nil:
+		return event.OldEpoch, nil
+	case overlap:
+		return event.Overlap, nil
+	case e.Type == event.Reversed:
+		return b.refuseReversal(e)
+	}
+	return "", nil
+}
+
+// reject keeps a well-formed event out of the set: its content stands in the
+// quarantine, its numbers are accounted for so that nobody asks for them again,
+// and its entry makes the outcome stick.
+func (b *batch) reject(in *incoming, o Outcome, reason event.Reason) (Result, error) {
+	var other uint64
+	for _, k := range []*known{in.byNo, in.byID} {
+		if k != nil {
+			other = k.lsn
+		}
+	}
+	first, err := b.keep(in.hash, in.Delivery, reason, "", in.at, other)
+	if err != nil || !first {
+		return Result{Outcome: o, Reason: reason}, err
+	}
+	lsn, err := b.enter(in, &entry{outcome: o}, reason)
+	return Result{Outcome: o, Reason: reason, LSN: lsn}, err
+}
+
+// accept takes a new event into the set.
+func (b *batch) accept(in *incoming) (Result, error) {
+	e := &in.Event
+	a, err := b.account(e.Tank)
+	if err != nil {
+		return Result{}, err
+	}
+	if a == nil {
+		a = b.register(e.Tank, in.at)
+	}
+	n := &entry{}
+	if err := b.stamp(in, a, n); err != nil {
+		return Result{}, err
+	}
+	switch e.Type {
+	case event.Measured:
+		n.outcome, err = b.measure(in, a, n)
+	case event.Consumed, event.Refilled:
+		n.outcome, err = b.move(in, a, n)
+	case event.Reversed:
+		n.outcome, err = b.reverse(in, a)
+	case event.Skipped:
+		n.outcome, err = b.skip(e)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	a.latest = max(a.latest, n.stamp)
+	a.revision++
+	a.changed = true
+	b.meta.facts.add(factOf(e.Identity(), in.hash))
+	lsn, err := b.enter(in, n, "")
+	return Result{Outcome: n.outcome, LSN: lsn}, err
+}
+
+// enter writes what every new identity leaves behind: the journal row, the entry
+// with its id, and its numbers in the watermark.
+func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, err error) {
+	e := &in.Event
+	if n.outcome == Quarantined || n.outcome == Conflict {
+		n.stamp, n.flags = in.at, n.flags|flagByReceipt
+	}
+	lsn, err = b.writeJournal(record{kind: recordEvent, receipt: in.at, outcome: n.outcome, reason: reason,
+		retained: in.Retained, byReceipt: n.has(flagByReceipt), stamp: n.stamp, canonical: b.canonical})
+	if err != nil {
+		return 0, err
+	}
+	n.lsn, n.typ, n.amount = lsn, e.Type, int64(e.Amount)
+	copy(n.hash[:], in.hash[:])
+	if e.Suspect {
+		n.flags |= flagSuspect
+	}
+	key := entryKey(e, n.stamp)
+	if !e.HasNodeID() {
+		n.flags |= flagOwnID
+		if n.outcome != Conflict { // there the identity stays with the first content
+			if src, err := b.source(e.Source); err != nil {
+				return 0, err
+			} else if src != nil {
+				src.named++
+			}
+			if err := b.ids.Put(idKey(e.Source, e.ID), key); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if n.outcome != Conflict || e.Numbered() && in.byNo == nil {
+		if err := b.place(e, key, n); err != nil {
+			return 0, err
+		}
+	}
+	if !e.Numbered() {
+		return lsn, nil
+	}
+	return lsn, b.accountFor(in)
+}
+
+// accountFor enters the event's numbers in the watermark and notes its epoch.
+func (b *batch) accountFor(in *incoming) error {
+	e := &in.Event
+	s := in.seen.row
+	if s.first == 0 {
+		s.first = in.at
+	}
+	s.last = in.at
+	b.seen[string(in.seen.prefix)] = s
+	if err := in.seen.add(e.Run()); err != nil {
+		return err
+	}
+	src, err := b.source(e.Source)
+	if err != nil || src == nil || e.Dot.Epoch == src.newest {
+		return err
+	}
+	key := epochKey(e.Source, e.Dot.Epoch)
+	if b.epochs.Get(key) == nil {
+		var v encoder
+		v.i64(in.at)
+		if err := b.epochs.Put(key, v); err != nil {
+			return err
+		}
+	}
+	src.newest = max(src.newest, e.Dot.Epoch)
+	return nil
+}

@@ -1,0 +1,121 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"periph.io/x/conn/v3/physic"
+
+	"oxyd/internal/event"
+)
+
+// Kinds of journal records.
+const (
+	recordEvent   uint8 = 1
+	recordOpening uint8 = 2
+)
+
+// record is one append-only row of the journal: an event with what was decided
+// about it at its first receipt, or the opening amount of a tank. The state of
+// the account can be rebuilt from the records alone (invariant I16).
+type record struct {
+	kind    uint8
+	receipt int64
+
+	// of an event
+	outcome   Outcome
+	reason    event.Reason
+	retained  bool
+	byReceipt bool
+	stamp     int64
+	canonical []byte // RFC 8785; its SHA-256 is the content hash
+
+	// of an opening
+	tank    string
+	opening physic.Mass
+}
+
+// chainBytes is how much of the chain's SHA-256 a row carries. The chain shows
+// a lost, exchanged or rolled-back page, against which bbolt keeps no checksum
+// (etcd-io/bbolt#492); it is no defence against a forger who can write the file.
+const chainBytes = 16
+
+// encode gives the row: chain, then body. The chain covers its predecessor's,
+// the row's own number and the body.
+func (r *record) encode(prev [chainBytes]byte, lsn uint64) ([]byte, [chainBytes]byte) {
+	e := make(encoder, 8+chainBytes, 8+chainBytes+64+len(r.canonical))
+	copy(e, prev[:])
+	binary.BigEndian.PutUint64(e[chainBytes:], lsn)
+	e.u8(r.kind)
+	e.i64(r.receipt)
+	switch r.kind {
+	case recordOpening:
+		e.text(r.tank)
+		e.i64(int64(r.opening))
+	default:
+		e.u8(uint8(r.outcome))
+		e.text(string(r.reason))
+		e.bool(r.retained)
+		e.bool(r.byReceipt)
+		e.i64(r.stamp)
+		e = append(e, r.canonical...)
+	}
+	sum := sha256.Sum256(e)
+	var chain [chainBytes]byte
+	copy(chain[:], sum[:])
+	copy(e[8:], chain[:])
+	return e[8:], chain
+}
+
+// decodeRecord reads a row and checks that it follows prev.
+func decodeRecord(row []byte, prev [chainBytes]byte, lsn uint64) (record, [chainBytes]byte, error) {
+	var chain [chainBytes]byte
+	r, err := parseRecord(row)
+	if err != nil {
+		return r, chain, fmt.Errorf("journal row %d: %w", lsn, err)
+	}
+	copy(chain[:], row)
+	h := sha256.New()
+	h.Write(prev[:])
+	h.Write(binary.BigEndian.AppendUint64(nil, lsn))
+	h.Write(row[chainBytes:])
+	if [chainBytes]byte(h.Sum(nil)[:chainBytes]) != chain {
+		return r, chain, fmt.Errorf("journal row %d does not follow the row before it", lsn)
+	}
+	return r, chain, nil
+}
+
+// parseRecord reads a row without its chain. The canonical bytes belong to the
+// transaction that the row came from.
+func parseRecord(row []byte) (record, error) {
+	d := decoder{b: row}
+	d.take(chainBytes)
+	r := record{kind: d.u8(), receipt: d.i64()}
+	switch r.kind {
+	case recordOpening:
+		r.tank, r.opening = d.text(), physic.Mass(d.i64())
+		return r, d.done()
+	case recordEvent:
+		r.outcome, r.reason = Outcome(d.u8()), event.Reason(d.text())
+		r.retained, r.byReceipt, r.stamp = d.bool(), d.bool(), d.i64()
+		r.canonical = d.b
+		return r, d.err
+	}
+	return r, errRow
+}
+
+// writeJournal appends a record and gives its number.
+func (b *batch) writeJournal(r record) (uint64, error) {
+	lsn := b.meta.lsn + 1
+	row, chain := r.encode(b.meta.chain, lsn)
+	if err := b.journal.Put(lsnKey(lsn), row); err != nil {
+		return 0, fmt.Errorf("write journal row %d: %w", lsn, err)
+	}
+	b.meta.lsn, b.meta.chain = lsn, chain
+	return lsn, nil
+}
+
+func lsnKey(lsn uint64) []byte { return binary.BigEndian.AppendUint64(nil, lsn) }
+
+func lsnOf(key []byte) uint64 { return binary.BigEndian.Uint64(key) }

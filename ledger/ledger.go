@@ -1,0 +1,215 @@
+// Package ledger is the oxygen account: one bbolt file, one writer, and a
+// balance per tank that is a function of the set of accepted events and their
+// stamps. Order of arrival, repeats, batches and crashes do not enter.
+//
+// The invariant it keeps: an event's dedup mark, its journal row and its effect
+// on balance and totals are written by one bolt transaction (R3), and Apply
+// returns nil only when that transaction is on disk. A caller that acknowledges
+// after Apply therefore never acknowledges something that a crash can undo.
+//
+// It does not receive, decode or acknowledge messages (package ingest), and it
+// publishes nothing (internal/daemon reads committed state).
+//
+// # Buckets
+//
+// Names are joined with a zero byte; numbers are big-endian.
+//
+//	meta        name                                  counters, receipt clock, chain head, facts
+//	journal     lsn                                   outcome, stamp, receipt, content, chain: append-only truth
+//	entries     tank 0 source 0 kind pos              the dedup mark and what the fold needs of the event;
+//	                                                  pos is epoch seq (numbered) or stamp event_id (unnumbered)
+//	ids         source 0 event_id                     the entry key, for ids that are not their event's NodeID
+//	seen        tank 0 source 0 1 epoch               watermark: every number up to low is accounted for
+//	runs        tank 0 source 0 1 epoch from          exact runs of accounted numbers above low
+//	skipped     tank 0 source 0 1 epoch from          runs the source said it cannot deliver
+//	tanks       tank                                  opening, totals, baseline, revision
+//	heads       tank 0 source 0 kind                  last and previous snapshot of a stream, tallies after each
+//	operations  tank 0 type op 0 stamp source 0 id    the deltas of one business operation, the first is the one
+//	reversals   tank 0 source 0 event_id              who first took this delta back, before or after it came
+//	sources     source                                newest epoch, last heard
+//	epochs      source 0 epoch                        first heard
+//	quarantine  hash16                                what was refused, with its bytes and reason
+//	quarorder   n                                     hash16, oldest first, for the bound
+package ledger
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/bbolt"
+	"periph.io/x/conn/v3/physic"
+
+	"oxyd/internal/boltfile"
+)
+
+// Schema is the version of the buckets above; a file of a newer one is refused.
+const Schema = 1
+
+// Defaults of the bounds in Options (contract section 5).
+const (
+	DefaultDedupWindow     = 168 * time.Hour
+	DefaultMaxTanks        = 256
+	DefaultMaxSources      = 4096
+	DefaultMaxTankSources  = 16
+	DefaultMaxParked       = 10_000
+	DefaultQuarantineBytes = 16 << 20
+	DefaultStaleAfter      = 15 * time.Minute
+
+	// MaxAhead is how far a source's synchronised clock may be ahead of the
+	// ledger's before its stamp is not believed.
+	MaxAhead = 10 * time.Second
+)
+
+// Tank is what the config says of one tank.
+type Tank struct {
+	ID, Name string
+	Capacity physic.Mass  // 0: unknown
+	Initial  *physic.Mass // opening amount, journalled once; nil: none
+}
+
+// Options says where the account lives and what bounds it.
+type Options struct {
+	Path     string
+	MaxBytes int64 // of the file; 0: no bound of its own
+	Tanks    []Tank
+	Closed   bool // an event of a tank not in Tanks is quarantined as unknown_tank
+
+	DedupWindow     time.Duration
+	StaleAfter      time.Duration
+	MaxTanks        int
+	MaxSources      int
+	MaxTankSources  int
+	MaxParked       int
+	QuarantineBytes int64
+
+	Now func() time.Time // wall clock; nil: time.Now
+	Log zerolog.Logger
+}
+
+func (o *Options) fill() {
+	set := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&o.MaxTanks, DefaultMaxTanks)
+	set(&o.MaxSources, DefaultMaxSources)
+	set(&o.MaxTankSources, DefaultMaxTankSources)
+	set(&o.MaxParked, DefaultMaxParked)
+	if o.QuarantineBytes == 0 {
+		o.QuarantineBytes = DefaultQuarantineBytes
+	}
+	if o.DedupWindow == 0 {
+		o.DedupWindow = DefaultDedupWindow
+	}
+	if o.StaleAfter == 0 {
+		o.StaleAfter = DefaultStaleAfter
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+// Ledger owns the file and is its only writer; its methods may be called from
+// any goroutine.
+type Ledger struct {
+	file *boltfile.File
+	opt  Options
+	cfg  map[string]Tank
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced after each commit
+}
+
+var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "tanks", "heads",
+	"operations", "reversals", "sources", "epochs", "quarantine", "quarorder"}
+
+// Open opens or creates the account and journals the opening amounts of tanks
+// that it meets for the first time. When it returns, a barrier commit has
+// succeeded: whatever an earlier process left in the page cache is on disk, so
+// that acknowledging a duplicate of it is safe.
+func Open(o Options) (*Ledger, error) {
+	o.fill()
+	file, err := boltfile.Open(o.Path, boltfile.Options{Kind: "ledger", Schema: Schema,
+		MaxBytes: o.MaxBytes, Buckets: buckets, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{file: file, opt: o, cfg: map[string]Tank{}, changed: make(chan struct{})}
+	for _, t := range o.Tanks {
+		l.cfg[t.ID] = t
+	}
+	if err := l.update(func(b *batch) error { return b.openTanks(o.Tanks) }); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("open ledger %s: %w", o.Path, err)
+	}
+	return l, nil
+}
+
+// Close closes the file.
+func (l *Ledger) Close() error { return l.file.Close() }
+
+// Apply decides every delivery, in order, and writes marks, journal and effects
+// in one transaction. The results are in the order of the deliveries. After an
+// error nothing may be acknowledged: errors.Is(err, boltfile.ErrFailed) says
+// that the outcome is unknown and the process must reopen the file;
+// boltfile.IsFull(err) that nothing was written and a later try may succeed.
+func (l *Ledger) Apply(deliveries []Delivery) ([]Result, error) {
+	results := make([]Result, len(deliveries))
+	err := l.update(func(b *batch) error {
+		for i := range deliveries {
+			var err error
+			if results[i], err = b.apply(&deliveries[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("apply %d deliveries: %w", len(deliveries), err)
+	}
+	return results, nil
+}
+
+// Changed gives a channel that is closed by the next commit. Take it before
+// reading, so that no change falls between.
+func (l *Ledger) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+func (l *Ledger) update(fn func(*batch) error) error {
+	err := l.file.Update(func(tx *bbolt.Tx) error {
+		b, err := l.begin(tx)
+		if err != nil {
+			return err
+		}
+		if err := fn(b); err != nil {
+			return err
+		}
+		return b.flush()
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+	l.mu.Unlock()
+	return nil
+}
+
+// newIncarnation is made like an epoch: seconds in the upper bits, so that a
+// store created later has the greater one, and 20 random bits, so that two
+// copies never draw the same (contract section 6).
+func newIncarnation(now time.Time) uint64 {
+	var r [4]byte
+	rand.Read(r[:]) // never fails since Go 1.24
+	seconds := uint64(max(now.Unix(), 1))
+	return seconds<<20 | uint64(binary.BigEndian.Uint32(r[:])&(1<<20-1))
+}

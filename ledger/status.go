@@ -1,0 +1,195 @@
+package ledger
+
+import (
+	"bytes"
+	"time"
+
+	"oxyd/internal/boltfile"
+	"oxyd/internal/event"
+)
+
+// Status is the state of the account as a whole.
+type Status struct {
+	Incarnation     uint64             `json:"incarnation"`
+	Revision        uint64             `json:"revision"` // journal rows so far
+	Digest          string             `json:"digest"`
+	Facts           string             `json:"facts"`
+	Tanks           uint64             `json:"tanks"`
+	Sources         uint64             `json:"sources"`
+	Outcomes        map[Outcome]uint64 `json:"outcomes"`
+	Unverified      uint64             `json:"duplicates_unverified"` // of the duplicates: content could not be compared
+	Parked          uint64             `json:"parked"`
+	Quarantined     uint64             `json:"quarantine_rows"`
+	QuarantineBytes uint64             `json:"quarantine_bytes"`
+	Evicted         uint64             `json:"quarantine_evicted"` // went at the bound
+	LastReceipt     *time.Time         `json:"last_receipt"`
+	FileBytes       int64              `json:"file_bytes"`
+}
+
+// Status reads counters and digest from one committed state.
+func (l *Ledger) Status() (Status, error) {
+	var s Status
+	err := l.view(func(b *batch) error {
+		digest, err := b.digest()
+		if err != nil {
+			return err
+		}
+		m := &b.meta
+		s = Status{Incarnation: m.incarnation, Revision: m.lsn, Digest: digest, Facts: m.facts.String(),
+			Tanks: m.tanks, Sources: m.sources, Outcomes: map[Outcome]uint64{}, Unverified: m.unverified,
+			Parked: m.parked, Quarantined: m.quarRows, QuarantineBytes: m.quarBytes, Evicted: m.evicted,
+			LastReceipt: timeOf(m.receipt), FileBytes: b.tanks.Tx().Size()}
+		for _, o := range Outcomes() {
+			s.Outcomes[o] = m.outcomes[o]
+		}
+		return nil
+	})
+	return s, err
+}
+
+// Source is what the account knows of one producer.
+type Source struct {
+	Source      string         `json:"source"` // "" is the anonymous source
+	NewestEpoch uint64         `json:"newest_epoch"`
+	First       *time.Time     `json:"first_heard"`
+	Last        *time.Time     `json:"last_heard"`
+	Deliveries  uint64         `json:"deliveries"`
+	Clock       string         `json:"clock"`
+	Streams     []SourceStream `json:"streams"`
+}
+
+// SourceStream is one numbered stream of a source: what of it is accounted for.
+type SourceStream struct {
+	Tank    string      `json:"tank"`
+	Epoch   uint64      `json:"epoch"`
+	Through uint64      `json:"through"` // every number up to it is accounted for but those missing
+	Missing [][2]uint64 `json:"missing"` // lowest first, at most 64
+	More    bool        `json:"more"`    // there are more gaps than shown
+	Fenced  bool        `json:"fenced"`
+	Last    *time.Time  `json:"last_heard"`
+}
+
+// maxGaps bounds how many gaps of one stream a reader is shown (section 7).
+const maxGaps = 64
+
+// Sources lists all producers with the state of their numbered streams.
+func (l *Ledger) Sources() ([]Source, error) {
+	list := []Source{}
+	err := l.view(func(b *batch) error {
+		at := map[string]int{}
+		if err := b.sourceRows.ForEach(func(key, row []byte) error {
+			s, err := decodeSource(row)
+			if err != nil {
+				return err
+			}
+			name := string(bytes.TrimSuffix(key, []byte{0}))
+			at[name] = len(list)
+			clock := "synced"
+			if s.unsynced {
+				clock = "unsynced"
+			}
+			list = append(list, Source{Source: name, NewestEpoch: s.newest, First: timeOf(s.first),
+				Last: timeOf(s.last), Deliveries: s.events, Clock: clock, Streams: []SourceStream{}})
+			return nil
+		}); err != nil {
+			return err
+		}
+		return b.seenRows.ForEach(func(key, row []byte) error {
+			st, epoch, ok := parseSeenKey(key)
+			if !ok {
+				return errRow
+			}
+			r, err := b.see(st.tank, st.source, epoch)
+			if err != nil {
+				return err
+			}
+			if i, ok := at[st.source]; ok {
+				list[i].Streams = append(list[i].Streams, sourceStream(r, st.tank, epoch))
+			}
+			return nil
+		})
+	})
+	return list, err
+}
+
+func sourceStream(r runs, tankID string, epoch uint64) SourceStream {
+	s := SourceStream{Tank: tankID, Epoch: epoch, Through: r.row.most, Missing: [][2]uint64{},
+		Fenced: r.row.fenced, Last: timeOf(r.row.last)}
+	gaps, more := r.missing(maxGaps)
+	for _, g := range gaps {
+		s.Missing = append(s.Missing, [2]uint64{g.From, g.To})
+	}
+	s.More = more
+	return s
+}
+
+// Record is one journalled event of a tank, as history shows it.
+type Record struct {
+	LSN     uint64       `json:"lsn"`
+	Outcome Outcome      `json:"outcome"`
+	Reason  event.Reason `json:"reason,omitempty"`
+	Stamp   *time.Time   `json:"stamp"`
+	Receipt *time.Time   `json:"receipt"`
+	EventID string       `json:"event_id"`
+	Source  string       `json:"source"`
+	Type    string       `json:"type"`
+	Tank    string       `json:"tank"`
+	Amount  Sum          `json:"amount"`
+}
+
+// HistoryScan bounds how many journal rows Events reads to find a tank's.
+const HistoryScan = 100_000
+
+// Events gives the tank's newest journalled events, newest first, at most limit.
+// It looks at no more than HistoryScan rows.
+func (l *Ledger) Events(tankID string, limit int) ([]Record, error) {
+	list := []Record{}
+	err := l.view(func(b *batch) error {
+		c := b.journal.Cursor()
+		scanned := 0
+		for k, v := c.Last(); k != nil && len(list) < limit && scanned < HistoryScan; k, v = c.Prev() {
+			scanned++
+			r, err := parseRecord(v)
+			if err != nil {
+				return err
+			}
+			if r.kind != recordEvent {
+				continue
+			}
+			e, err := event.DecodeCanonical(r.canonical)
+			if err != nil {
+				return err
+			}
+			if e.Tank == tankID {
+				list = append(list, recordOf(lsnOf(k), &r, &e))
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+func recordOf(lsn uint64, r *record, e *event.Event) Record {
+	return Record{LSN: lsn, Outcome: r.outcome, Reason: r.reason, Stamp: timeOf(r.stamp), Receipt: timeOf(r.receipt),
+		EventID: e.ID, Source: e.Source, Type: e.Type.String(), Tank: e.Tank, Amount: SumOf(e.Amount)}
+}
+
+// Outcome tells what became of an identity: its first outcome, and its journal
+// row. ok is false when it is not known.
+func (l *Ledger) Outcome(id event.Identity) (res Result, ok bool, err error) {
+	err = l.view(func(b *batch) error {
+		k, err := b.find(id)
+		if k == nil || err != nil {
+			return err
+		}
+		ok = true
+		r, err := parseRecord(b.journal.Get(lsnKey(k.lsn)))
+		res = Result{Outcome: k.outcome, Reason: r.reason, LSN: k.lsn}
+		return err
+	})
+	return res, ok, err
+}
+
+// Full reports whether the error of Apply means that the store has no room, so
+// that nothing was written and a later try may succeed.
+func Full(err error) bool { return boltfile.IsFull(err) }
