@@ -1,0 +1,190 @@
+package sensors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// State is what a channel's readings are worth. It stands in the node's status.
+type State string
+
+// The states of a channel. It starts as StateStale with ReasonStarting.
+const (
+	StateOK      State = "ok"      // the last reading is good and fresh
+	StateSuspect State = "suspect" // it counts, but deserves a look
+	StateFault   State = "fault"   // the reads fail
+	StateStale   State = "stale"   // no good reading for longer than StaleAfter
+	StateMissing State = "missing" // the chip or its bus is not there
+)
+
+// Bounds of a channel's behaviour.
+const (
+	// FaultsBeforeState is how many reads in a row must fail before the state
+	// says so, and how many in a row must fail for another reason before a state
+	// that says so changes. Before, a failed read is an absent reading and a
+	// count. A channel that never gave a reading is not given that patience.
+	FaultsBeforeState = 3
+	// ReadTimeout is the default bound of one read. It is longer than the second
+	// after which most adapters give up by themselves and say why.
+	ReadTimeout = 1500 * time.Millisecond
+	// RetryMax is the longest pause between reads of a chip that cannot be
+	// reached, unless its interval is longer. The pause begins at the interval
+	// and doubles, so that a dead chip does not take its bus from the others.
+	RetryMax = 30 * time.Second
+	// maxRemaining is the largest mass that an event can carry.
+	maxRemaining = physic.Mass(1e18)
+)
+
+// Channel is one measuring channel of a bus, as the poller is told of it.
+type Channel struct {
+	Tank string
+	Name string
+
+	Interval   time.Duration // between two reads, > 0
+	StaleAfter time.Duration // 0 means three intervals; not below one
+	Timeout    time.Duration // of one read; 0 means ReadTimeout
+	Optional   bool          // may be absent: then it is logged without alarm
+
+	// Open talks to the hardware once and returns the probe. It runs when the
+	// poller starts, and again after the chip could not be reached or was reset,
+	// always on the goroutine that owns the bus.
+	Open func(ctx context.Context) (Probe, error)
+}
+
+// complete fills in the defaults and says all that is wrong.
+func (c *Channel) complete() error {
+	if c.StaleAfter == 0 {
+		c.StaleAfter = 3 * c.Interval
+	}
+	if c.Timeout == 0 {
+		c.Timeout = ReadTimeout
+	}
+	var errs []error
+	if c.Interval <= 0 {
+		errs = append(errs, fmt.Errorf("interval %s is not above zero", c.Interval))
+	}
+	if c.StaleAfter < c.Interval {
+		errs = append(errs, fmt.Errorf("stale_after %s is shorter than the interval %s", c.StaleAfter, c.Interval))
+	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("timeout %s is negative", c.Timeout))
+	}
+	if c.Open == nil {
+		errs = append(errs, errors.New("no way to open the probe"))
+	}
+	return errors.Join(errs...)
+}
+
+// ChannelState is a channel as the node's status shows it.
+type ChannelState struct {
+	Tank     string
+	Name     string
+	Bus      string
+	Optional bool
+
+	State  State
+	Reason Reason // "" while ok
+	Detail string // for a human; "" while ok
+	Since  time.Time
+
+	// LastGood is the last good reading, whatever the state; its At is zero when
+	// there was none yet.
+	LastGood Reading
+
+	// Counters since the start.
+	Reads  uint64 // that ended, well or not
+	Faults uint64 // of these, failed
+	Late   uint64 // of these, given up before they ended: the bus hung
+	Missed uint64 // ticks without a read, because the bus was busy
+	InRow  int    // failed reads since the last good one
+}
+
+// status is one channel's state machine. It reads no clock and calls nobody: the
+// poller tells it what happened and when, and asks what to tell others. Its
+// methods report whether the state or its reason changed.
+type status struct {
+	ChannelState
+	started    time.Time
+	staleAfter time.Duration
+	last       Reason // of the last failed read
+	lastInRow  int    // failed reads in a row for that reason
+}
+
+// good takes a good reading. It heals at once.
+func (s *status) good(r Reading) (changed bool) {
+	s.Reads++
+	s.InRow, s.last, s.lastInRow = 0, "", 0
+	s.LastGood = r
+	if r.Suspect {
+		return s.enter(StateSuspect, r.Why, "", r.At)
+	}
+	return s.enter(StateOK, "", "", r.At)
+}
+
+// failed takes a failed read.
+func (s *status) failed(f *Fault, now time.Time) (changed bool) {
+	s.Reads++
+	s.Faults++
+	s.InRow++
+	if f.Reason != s.last {
+		s.last, s.lastInRow = f.Reason, 0
+	}
+	s.lastInRow++
+	failing := s.State == StateFault || s.State == StateMissing
+	never := s.LastGood.At.IsZero() && !failing
+	if failing && s.lastInRow < FaultsBeforeState || s.InRow < FaultsBeforeState && !never {
+		return false
+	}
+	state := StateFault
+	if unreachable(f.Reason) {
+		state = StateMissing
+	}
+	return s.enter(state, f.Reason, f.Error(), now)
+}
+
+// unreachable reports whether the reason says that nothing is there.
+func unreachable(r Reason) bool { return r == ReasonNack || r == ReasonNoBus }
+
+// expire takes the passing of time: without a good reading for too long the
+// channel is stale, unless its state already says something worse.
+func (s *status) expire(now time.Time) (changed bool) {
+	at, ok := s.staleAt()
+	if !ok || now.Before(at) {
+		return false
+	}
+	reason := s.last
+	if reason == "" {
+		reason = ReasonNoReading
+	}
+	return s.enter(StateStale, reason, fmt.Sprintf("no good reading for %s", s.staleAfter), now)
+}
+
+// staleAt is when expire will have something to do; ok is false for never.
+func (s *status) staleAt() (at time.Time, ok bool) {
+	switch {
+	case s.State == StateFault, s.State == StateMissing:
+		return at, false
+	case s.State == StateStale && s.Reason != ReasonStarting:
+		return at, false
+	case s.LastGood.At.IsZero():
+		return s.started.Add(s.staleAfter), true
+	}
+	return s.LastGood.At.Add(s.staleAfter), true
+}
+
+// enter sets the state. Since moves with the state, and not with the reason.
+func (s *status) enter(state State, reason Reason, detail string, now time.Time) (changed bool) {
+	if s.State == state && s.Reason == reason {
+		s.Detail = detail
+		return false
+	}
+	if s.State != state {
+		s.Since = now
+	}
+	s.State, s.Reason, s.Detail = state, reason, detail
+	return true
+}

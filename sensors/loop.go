@@ -1,0 +1,272 @@
+package sensors
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bounds of a bus's loop.
+const (
+	// hangGrace is how long after its time is up a read may still end by itself
+	// and say why. Then it is given up: the bus hangs.
+	hangGrace = 50 * time.Millisecond
+	// stopWait is how long Run waits for a hanging read when it is stopped.
+	stopWait = 2 * time.Second
+	// pulseEvery is the longest time between two turns of an idle bus's loop.
+	pulseEvery = 5 * time.Second
+)
+
+// busLoop is the loop of one bus. Its goroutine owns it and its lines.
+type busLoop struct {
+	poller *Poller
+	index  int
+	name   string
+	close  func() error
+	lines  []*line
+
+	reading  *line     // whose read is under way; nil while the bus is free
+	deadline time.Time // when that read is given up
+	hung     bool      // it was given up
+}
+
+// line is a channel within its loop.
+type line struct {
+	index    int // in Poller.states
+	interval time.Duration
+	timeout  time.Duration
+	next     time.Time // the next tick
+	status   status
+	reader   reader // the reading goroutine's own
+}
+
+func newLine(c Channel, bus string, index int, now time.Time) *line {
+	return &line{
+		index:    index,
+		interval: c.Interval,
+		timeout:  c.Timeout,
+		reader:   reader{channel: c},
+		status: status{
+			started:    now,
+			staleAfter: c.StaleAfter,
+			ChannelState: ChannelState{Tank: c.Tank, Name: c.Name, Bus: bus, Optional: c.Optional,
+				State: StateStale, Reason: ReasonStarting, Since: now},
+		},
+	}
+}
+
+// result is how a read ended.
+type result struct {
+	reading Reading
+	err     error
+}
+
+// run is the loop: it starts the read that has waited longest, takes results,
+// gives up what hangs, and lets time pass over the states.
+func (b *busLoop) run(ctx context.Context) error {
+	requests := make(chan *reader, 1) // one read at a time: neither side ever waits
+	results := make(chan result, 1)
+	closed := make(chan error, 1)
+	go func() { closed <- b.read(ctx, requests, results) }()
+
+	start := time.Now()
+	for _, l := range b.lines {
+		l.next, l.status.started = start, start
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		b.pulse(now)
+		b.expire(now)
+		if l := b.due(now); l != nil {
+			b.reading, b.deadline = l, now.Add(l.timeout+hangGrace)
+			requests <- &l.reader
+		}
+		timer.Reset(b.wake(now).Sub(now))
+		select {
+		case r := <-results:
+			if ctx.Err() == nil {
+				b.finish(r, time.Now())
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+			close(requests)
+			return b.stop(closed)
+		}
+	}
+}
+
+// read is the reading goroutine: it owns the bus, and closes it in the end.
+func (b *busLoop) read(ctx context.Context, requests <-chan *reader, results chan<- result) error {
+	for r := range requests {
+		reading, err := r.read(ctx)
+		results <- result{reading, err}
+	}
+	if b.close == nil {
+		return nil
+	}
+	if err := b.close(); err != nil {
+		return fmt.Errorf("close bus %s: %w", b.name, err)
+	}
+	return nil
+}
+
+// pulse notes that the loop turns.
+func (b *busLoop) pulse(now time.Time) {
+	b.poller.mu.Lock()
+	defer b.poller.mu.Unlock()
+	b.poller.pulses[b.index] = now
+}
+
+// expire gives up a read whose time is long over, and looks for stale channels.
+func (b *busLoop) expire(now time.Time) {
+	if b.reading != nil && !b.hung && !now.Before(b.deadline) {
+		b.hung = true
+		l := b.reading
+		l.status.Late++
+		f := &Fault{Reason: ReasonTimeout, Detail: fmt.Sprintf("read did not end within %s: the bus hangs", l.timeout)}
+		b.tell(l, l.status.failed(f, now))
+	}
+	for _, l := range b.lines {
+		if l.status.expire(now) {
+			b.tell(l, true)
+		}
+	}
+}
+
+// due is the line whose tick is longest past, if the bus is free.
+func (b *busLoop) due(now time.Time) *line {
+	if b.reading != nil || len(b.lines) == 0 {
+		return nil
+	}
+	l := slices.MinFunc(b.lines, func(a, b *line) int { return a.next.Compare(b.next) })
+	if l.next.After(now) {
+		return nil
+	}
+	return l
+}
+
+// wake is when the loop has something to do even if no read ends.
+func (b *busLoop) wake(now time.Time) time.Time {
+	at := now.Add(pulseEvery)
+	sooner := func(t time.Time) {
+		if t.Before(at) {
+			at = t
+		}
+	}
+	if b.reading != nil && !b.hung {
+		sooner(b.deadline)
+	}
+	for _, l := range b.lines {
+		if b.reading == nil {
+			sooner(l.next)
+		}
+		if t, ok := l.status.staleAt(); ok {
+			sooner(t)
+		}
+	}
+	return at
+}
+
+// finish takes the result of the read under way and plans the line's next.
+func (b *busLoop) finish(r result, now time.Time) {
+	l, late := b.reading, b.hung
+	b.reading, b.hung = nil, false
+	var changed bool
+	switch {
+	case late: // counted when it was given up; a value that old is none
+	case r.err != nil:
+		changed = l.status.failed(asFault(r.err), now)
+	default:
+		changed = l.status.good(r.reading)
+	}
+	l.schedule(now)
+	b.tell(l, changed)
+	if !late && r.err == nil {
+		b.poller.o.OnReading(r.reading)
+	}
+}
+
+// schedule plans the next tick on the grid of the interval. Ticks that are past
+// already are skipped and counted, never made up for: a late read does not move
+// the grid. While the chip cannot be reached the pause grows instead, up to
+// RetryMax.
+func (l *line) schedule(now time.Time) {
+	if s := &l.status; s.InRow >= FaultsBeforeState && (unreachable(s.last) || s.last == ReasonBus || s.last == ReasonTimeout) {
+		l.next = now.Add(retryPause(l.interval, s.InRow-FaultsBeforeState))
+		return
+	}
+	l.next = l.next.Add(l.interval)
+	if behind := now.Sub(l.next); behind >= 0 {
+		n := int64(behind/l.interval) + 1
+		l.status.Missed += uint64(n)
+		l.next = l.next.Add(time.Duration(n) * l.interval)
+	}
+}
+
+// retryPause is the interval doubled n times, at most RetryMax or the interval.
+func retryPause(interval time.Duration, n int) time.Duration {
+	pause := interval
+	for ; n > 0 && pause < RetryMax; n-- {
+		pause *= 2
+	}
+	return max(interval, min(pause, RetryMax))
+}
+
+// tell publishes the line's state for States, and a change to OnState and the log.
+func (b *busLoop) tell(l *line, changed bool) {
+	s := l.status.ChannelState
+	b.poller.mu.Lock()
+	b.poller.states[l.index] = s
+	b.poller.mu.Unlock()
+	if !changed {
+		return
+	}
+	b.poller.log(s)
+	b.poller.o.OnState(s)
+}
+
+// stop waits for the reader to end and close the bus.
+func (b *busLoop) stop(closed <-chan error) error {
+	t := time.NewTimer(stopWait)
+	defer t.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-t.C:
+		return fmt.Errorf("stop bus %s: a read still hangs after %s", b.name, stopWait)
+	}
+}
+
+// reader is what the reading goroutine keeps of a channel.
+type reader struct {
+	channel Channel
+	probe   Probe // nil until opened, and after the chip was gone or reset
+}
+
+// read opens the probe if need be and measures once, within the channel's time.
+func (r *reader) read(ctx context.Context) (Reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.channel.Timeout)
+	defer cancel()
+	if r.probe == nil {
+		probe, err := r.channel.Open(ctx)
+		if err != nil {
+			return Reading{}, err
+		}
+		r.probe = probe
+	}
+	reading, err := r.probe.Read(ctx)
+	if err != nil {
+		if f := asFault(err); unreachable(f.Reason) || f.Reason == ReasonReset {
+			r.probe = nil
+		}
+		return Reading{}, err
+	}
+	if reading.Remaining < 0 || reading.Remaining > maxRemaining {
+		return Reading{}, &Fault{Reason: ReasonError, Detail: fmt.Sprintf("driver measured %d ng", int64(reading.Remaining))}
+	}
+	reading.Tank, reading.Name, reading.At = r.channel.Tank, r.channel.Name, time.Now()
+	return reading, nil
+}
