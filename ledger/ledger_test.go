@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"flag"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -8,10 +9,13 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/bbolt"
 	"periph.io/x/conn/v3/physic"
 
 	"oxyd/internal/event"
 )
+
+var numbers = flag.Int("numbers", 20_000, "events of the constant-space test (1000000 in the long run)")
 
 // noon is where the tests' clock starts.
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -24,11 +28,10 @@ func (c *clock) Now() time.Time { return c.now }
 // rig is a ledger on a real file with a clock of the test's own. Every rig ends
 // in a Check.
 type rig struct {
-	t     testing.TB
-	l     *Ledger
-	clk   *clock
-	opt   Options
-	tanks []Tank
+	t   testing.TB
+	l   *Ledger
+	clk *clock
+	opt Options
 }
 
 func newRig(t testing.TB, tanks ...Tank) *rig {
@@ -205,6 +208,39 @@ func TestFC23DedupHasNoExpiry(t *testing.T) {
 	r.reopen()
 	r.want("a month later", r.send("consumed", consumed(1, 7, 2)).Outcome, Duplicate)
 	r.want("balance", r.balance("A"), "98 g")
+}
+
+// What a stream in order costs for ever: one row, whatever the count. Numbers is
+// raised to a million by -numbers.
+func TestFC23WatermarkIsConstantSpace(t *testing.T) {
+	r := newRigIn(t, memoryDir(t))
+	events := make([]Delivery, 500)
+	g := &traffic{tanks: 1, seq: make([]uint64, 1), at: noon.Add(-time.Hour)}
+	for done := 0; done < *numbers; done += len(events) {
+		g.next(events)
+		results, err := r.l.Apply(events)
+		if err != nil || !results[len(events)-1].Outcome.Accepted() {
+			t.Fatalf("after %d: %v, %v", done, results, err)
+		}
+	}
+	bytes, rows := 0, 0
+	if err := r.l.view(func(b *batch) error {
+		for _, bucket := range []*bbolt.Bucket{b.seenRows, b.runRows} {
+			if err := bucket.ForEach(func(k, v []byte) error {
+				rows++
+				bytes += len(k) + len(v)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if rows != 1 || bytes > 64<<10 {
+		t.Errorf("%d numbers leave %d rows of %d bytes, want one row", *numbers, rows, bytes)
+	}
 }
 
 func TestFC24LateSnapshotDoesNotMoveBack(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 // drawEvents makes a set of valid messages of two tanks and several sources,
 // numbered and not, all with usable clocks, so that their meaning does not depend
 // on their arrival.
-func drawEvents(t *rapid.T) []Delivery {
-	n := rapid.IntRange(1, 40).Draw(t, "events")
+func drawEvents(t *rapid.T, least, most int) []Delivery {
+	n := rapid.IntRange(least, most).Draw(t, "events")
 	next := map[string]int{}
 	deltas := map[string][]event.Identity{}
 	var set []Delivery
@@ -96,31 +96,37 @@ func deliver(t *rapid.T, r *rig, set []Delivery, seed uint64) {
 // The state depends on the set of events, not on the order, the number or the
 // batches of their arrival (R8), and agrees with a fold of the journal.
 func TestStateIsAFunctionOfTheSet(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		set := drawEvents(rt)
-		digest := ""
-		for range 3 {
-			r := newRigIn(t, memoryDir(t), Tank{ID: "A", Initial: grams(500)})
-			deliver(rt, r, set, rapid.Uint64().Draw(rt, "order"))
-			if err := r.l.Check(); err != nil {
-				rt.Fatalf("check: %v", err)
-			}
-			s, err := r.l.Status()
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if s.Quarantined > 0 {
-				rt.Fatalf("refused one of a set of good events: %s", dump(r))
-			}
-			if digest == "" {
-				digest = s.Digest
-			}
-			if s.Digest != digest {
-				rt.Fatalf("another order gives another state:\n%s", dump(r))
-			}
-			r.end()
+	rapid.Check(t, func(rt *rapid.T) { sameInEveryOrder(t, rt, drawEvents(rt, 1, 40)) })
+}
+
+// FC-26 at its full size.
+func TestFC26TwoHundredMessages(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { sameInEveryOrder(t, rt, drawEvents(rt, 200, 200)) })
+}
+
+func sameInEveryOrder(t *testing.T, rt *rapid.T, set []Delivery) {
+	digest := ""
+	for range 3 {
+		r := newRigIn(t, memoryDir(t), Tank{ID: "A", Initial: grams(500)})
+		deliver(rt, r, set, rapid.Uint64().Draw(rt, "order"))
+		if err := r.l.Check(); err != nil {
+			rt.Fatalf("check: %v", err)
 		}
-	})
+		s, err := r.l.Status()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if s.Quarantined > 0 {
+			rt.Fatalf("refused one of a set of good events: %s", dump(r))
+		}
+		if digest == "" {
+			digest = s.Digest
+		}
+		if s.Digest != digest {
+			rt.Fatalf("another order gives another state:\n%s", dump(r))
+		}
+		r.end()
+	}
 }
 
 // Whatever comes, also with clocks that cannot be used, retained copies, reused
@@ -128,7 +134,7 @@ func TestStateIsAFunctionOfTheSet(t *testing.T) {
 // every delivery has exactly one outcome.
 func TestRowsAgreeWithTheJournal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		set := drawEvents(rt)
+		set := drawEvents(rt, 1, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "spoil"), 2))
 		for i := range set {
 			d := &set[i]
