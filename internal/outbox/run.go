@@ -1,0 +1,148 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"oxyd/internal/boltfile"
+)
+
+// pruneInterval is how often retained rows are looked through.
+const pruneInterval = 30 * time.Second
+
+// Run commits staged snapshots every CommitInterval and prunes what has been
+// retained for its time. It returns when ctx ends, after a last commit, or with
+// an error when the store has failed and must be opened again. A lack of room
+// does not end it: the next turn tries again.
+func (o *Outbox) Run(ctx context.Context) error {
+	flush := time.NewTicker(o.o.CommitInterval)
+	defer flush.Stop()
+	prune := time.NewTicker(pruneInterval)
+	defer prune.Stop()
+	var flushing, pruning trouble
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return o.Flush()
+		case <-flush.C:
+			err = o.Flush()
+			flushing.log(o, err, "staged snapshots wait, the outbox takes none")
+		case <-prune.C:
+			err = o.prune(func() bool { return ctx.Err() != nil })
+			pruning.log(o, err, "retained rows stay, the outbox does not let them go")
+		}
+		if errors.Is(err, boltfile.ErrFailed) || errors.Is(err, ErrClosed) {
+			return err
+		}
+	}
+}
+
+// trouble logs on change, not on each try.
+type trouble struct{ on bool }
+
+func (t *trouble) log(o *Outbox, err error, message string) {
+	if (err != nil) == t.on {
+		return
+	}
+	t.on = err != nil
+	if t.on {
+		o.o.Log.Warn().Err(err).Msg(message)
+		return
+	}
+	o.o.Log.Info().Msg("outbox works again")
+}
+
+// Counters count since Open.
+type Counters struct {
+	Appended         uint64 // events that got a number
+	Repeated         uint64 // drafts that were known under their id
+	Confirmed        uint64
+	Refused          uint64 // drafts not taken, and staged ones given up for a delta
+	SnapshotsDropped uint64 // unsent snapshots replaced by a newer one
+	Pruned           uint64 // retained rows whose time was over
+	Evicted          uint64 // retained rows given up early for want of room
+	Damaged          uint64 // rows set aside as damaged
+	DamagedForgotten uint64 // of these, removed at the bound
+	IDsForgotten     uint64 // callers' ids removed at the bound
+}
+
+func (c *Counters) add(d Counters) {
+	c.Appended += d.Appended
+	c.Repeated += d.Repeated
+	c.Confirmed += d.Confirmed
+	c.Refused += d.Refused
+	c.SnapshotsDropped += d.SnapshotsDropped
+	c.Pruned += d.Pruned
+	c.Evicted += d.Evicted
+	c.Damaged += d.Damaged
+	c.DamagedForgotten += d.DamagedForgotten
+	c.IDsForgotten += d.IDsForgotten
+}
+
+// Stats is what the outbox says of itself.
+type Stats struct {
+	Counters
+
+	Epoch       uint64 // of what is appended now
+	EpochByTime bool   // it was drawn from a known time, not only above the last
+	New         bool   // the file was made by this Open
+	Unclean     bool   // the process before did not close the file
+
+	Pending, PendingBytes   uint64 // rows that wait for a PUBACK
+	OldestAge               time.Duration
+	Retained, RetainedBytes uint64
+	DamagedRows             uint64 // kept in the file
+	Staged                  int    // snapshots in memory
+
+	// Full: the last append was refused for want of room.
+	Full bool
+	// FileBytes is the file's size, UsedBytes that without its free pages. Appends
+	// end at LimitBytes of used ones, the file at Options.MaxBytes.
+	FileBytes, UsedBytes, LimitBytes int64
+}
+
+// Stats gives figures of one instant. OldestAge is 0 when nothing is pending.
+func (o *Outbox) Stats() (Stats, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed.Load() {
+		return Stats{}, fmt.Errorf("measure outbox: %w", ErrClosed)
+	}
+	u, err := o.f.Usage()
+	if err != nil {
+		return Stats{}, fmt.Errorf("measure outbox: %w", err)
+	}
+	s := Stats{
+		Counters: o.counters, Epoch: o.epoch, EpochByTime: o.byTime, New: o.f.Created(), Unclean: o.f.Unclean(),
+		Pending: o.st.pendingRows, PendingBytes: o.st.pendingBytes,
+		Retained: o.st.keptRows, RetainedBytes: o.st.keptBytes, DamagedRows: o.st.damagedRows,
+		Full: o.full, FileBytes: u.File, UsedBytes: u.Used, LimitBytes: u.Limit - o.headroom(),
+	}
+	o.stageMu.Lock()
+	s.Staged = len(o.staged)
+	o.stageMu.Unlock()
+	s.OldestAge, err = o.oldestAge()
+	return s, err
+}
+
+func (o *Outbox) oldestAge() (age time.Duration, err error) {
+	now := o.now()
+	err = o.f.View(func(tx *bbolt.Tx) error {
+		k, v := tx.Bucket([]byte(bPending)).Cursor().First()
+		if k == nil {
+			return nil
+		}
+		p := readPending(tx.Bucket([]byte(bRows)), k, v)
+		if p.fault != nil {
+			return nil // Next tells
+		}
+		age = now.since(instant{p.row.boot, p.row.mono, p.row.wall, !p.row.unsynced})
+		return nil
+	})
+	return age, err
+}
