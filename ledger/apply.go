@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 
 	"oxyd/internal/event"
 )
@@ -10,7 +11,8 @@ import (
 // incoming is one well-formed delivery on its way through the rules.
 type incoming struct {
 	*Delivery
-	at     int64 // receipt instant
+	at     int64 // receipt instant: rises with each delivery
+	wall   int64 // what the clock says, which may have been set back
 	hash   event.Hash
 	usable bool   // occurred_at can serve as the stamp
 	seen   runs   // of a numbered event
@@ -26,21 +28,21 @@ type known struct {
 
 // apply decides one delivery: the first row of the contract's table that fits.
 func (b *batch) apply(d *Delivery) (Result, error) {
-	at := b.receipt()
-	res, err := b.decide(d, at)
+	wall, at := b.receipt()
+	res, err := b.decide(d, wall, at)
 	if err == nil {
 		b.meta.outcomes[res.Outcome]++
 	}
 	return res, err
 }
 
-func (b *batch) decide(d *Delivery, at int64) (Result, error) {
+func (b *batch) decide(d *Delivery, wall, at int64) (Result, error) {
 	if d.Form != nil {
-		key := sha256.Sum256(append(append([]byte("form\x00"), d.Topic...), d.Payload...))
+		key := sha256.Sum256(slices.Concat([]byte("form\x00"), []byte(d.Topic), []byte{0}, d.Payload))
 		_, err := b.keep(key, d, d.Form.Reason, d.Form.Detail, at, 0)
 		return Result{Outcome: Quarantined, Reason: d.Form.Reason}, err
 	}
-	in := &incoming{Delivery: d, at: at, usable: usable(&d.Event, at)}
+	in := &incoming{Delivery: d, at: at, wall: wall, usable: usable(&d.Event, wall)}
 	b.canonical = d.Event.AppendCanonical(b.canonical[:0])
 	in.hash = sha256.Sum256(b.canonical)
 	if err := b.hear(&d.Event, at); err != nil {
@@ -67,7 +69,7 @@ func (b *batch) decide(d *Delivery, at int64) (Result, error) {
 		return Result{}, err
 	}
 	if reason != "" {
-		return b.reject(in, Quarantined, reason)
+		return b.reject(in, reason)
 	}
 	return b.accept(in)
 }
@@ -80,16 +82,28 @@ func (b *batch) hear(e *event.Event, at int64) error {
 		return err
 	}
 	if s == nil {
-		if b.meta.sources >= uint64(b.l.opt.MaxSources) {
-			return nil
-		}
-		s = &source{first: at}
-		b.sources[e.Source] = s
-		b.meta.sources++
+		return nil // refused so far: only an accepted event takes a place among the sources
 	}
 	s.last = at
 	s.events++
 	s.unsynced = e.Unsynced
+	return nil
+}
+
+// welcome makes the row of a source whose first event is accepted. What was
+// refused before may have left ids behind.
+func (b *batch) welcome(name string, at int64) error {
+	s, err := b.source(name)
+	if s != nil || err != nil {
+		return err
+	}
+	s = &source{first: at, last: at, events: 1}
+	prefix := idKey(name, "")
+	if k, _ := b.ids.Cursor().Seek(prefix); bytes.HasPrefix(k, prefix) {
+		s.named = 1
+	}
+	b.sources[name] = s
+	b.meta.sources++
 	return nil
 }
 
@@ -101,8 +115,10 @@ func (b *batch) recognise(in *incoming) error {
 		if in.seen, err = b.see(e.Tank, e.Source, e.Dot.Epoch); err != nil {
 			return err
 		}
-		if in.byNo, err = b.load(streamOf(e).at(e.Dot)); err != nil {
-			return err
+		if e.Dot.Seq <= in.seen.row.most { // beyond it nothing was met
+			if in.byNo, err = b.load(streamOf(e).at(e.Dot)); err != nil {
+				return err
+			}
 		}
 	}
 	if e.HasNodeID() {
@@ -175,38 +191,71 @@ func (b *batch) again(in *incoming) (Result, error) {
 	if k == nil {
 		k = in.byNo
 	}
-	if k.outcome == Quarantined {
+	if k.outcome == Quarantined || k.outcome == Conflict {
 		reason, err := b.repeatKept(in)
-		return Result{Outcome: Quarantined, Reason: reason, LSN: k.lsn}, err
+		return Result{Outcome: k.outcome, Reason: reason, LSN: k.lsn}, err
 	}
 	return Result{Outcome: Duplicate, LSN: k.lsn}, nil
 }
 
 // contradict decides a delivery whose identity or number is known with other
 // content (R9). What was accepted first stays in force; both contents are kept,
-// the tanks are suspect until a newer baseline, the epoch is fenced.
+// the tanks are suspect until a newer baseline, the epoch is fenced. The same
+// contradiction again changes nothing.
 func (b *batch) contradict(in *incoming) (Result, error) {
+	res := Result{Outcome: Conflict, Reason: event.Conflict}
+	fresh := false // it contradicts something for the first time
+	var other uint64
 	for _, k := range []*known{in.byNo, in.byID} {
 		if k == nil {
 			continue
 		}
+		other = k.lsn
+		fresh = fresh || !k.has(flagConflicted)
 		if err := b.flagConflict(k); err != nil {
-			return Result{}, err
+			return res, err
 		}
 	}
-	a, err := b.account(in.Event.Tank)
-	if err != nil {
-		return Result{}, err
+	first, err := b.keep(in.hash, in.Delivery, event.Conflict, "", in.at, other)
+	if err != nil || !first && !fresh {
+		return res, err
 	}
-	if a != nil {
-		a.conflict, a.changed = true, true
-		a.revision++
+	if err := b.doubt(in.Event.Tank, in.ownStamp()); err != nil {
+		return res, err
 	}
+	newNumber := in.Event.Numbered() && in.byNo == nil
 	if in.Event.Numbered() {
 		in.seen.row.fenced = true
 		b.seen[string(in.seen.prefix)] = in.seen.row
 	}
-	return b.reject(in, Conflict, event.Conflict)
+	if fresh || newNumber {
+		res.LSN, err = b.enter(in, &entry{outcome: Conflict}, event.Conflict)
+	}
+	return res, err
+}
+
+// ownStamp is the stamp of an event that is kept out of the set: without effect on
+// others, but where it belongs.
+func (in *incoming) ownStamp() int64 {
+	switch {
+	case in.usable:
+		return in.Event.OccurredAt.UnixNano()
+	case in.Event.HasAge:
+		return in.at - in.Event.Age.Nanoseconds()
+	}
+	return in.at
+}
+
+// doubt makes a tank suspect until a baseline that is not older than the stamp.
+func (b *batch) doubt(tankID string, stamp int64) error {
+	a, err := b.account(tankID)
+	if err != nil || a == nil {
+		return err
+	}
+	a.doubt = max(a.doubt, stamp, beforeAll+1)
+	a.revision++
+	a.changed = true
+	return nil
 }
 
 // flagConflict marks the entry that was met with other content. In the facts,
@@ -216,7 +265,7 @@ func (b *batch) flagConflict(k *known) error {
 	if k.has(flagConflicted) {
 		return nil
 	}
-	if k.outcome.Accepted() {
+	if k.outcome.Accepted() && !k.has(flagExcluded) {
 		id, hash, err := b.contentOf(k.lsn)
 		if err != nil {
 			return err
@@ -226,13 +275,8 @@ func (b *batch) flagConflict(k *known) error {
 	}
 	k.flags |= flagConflicted
 	st, _ := parseStream(k.key)
-	a, err := b.account(st.tank)
-	if err != nil {
+	if err := b.doubt(st.tank, k.stamp); err != nil {
 		return err
-	}
-	if a != nil {
-		a.conflict, a.changed = true, true
-		a.revision++
 	}
 	if st.kind == numbered {
 		s, err := b.see(st.tank, st.source, dotOfKey(k.key).Epoch)
@@ -251,31 +295,23 @@ func (b *batch) refuse(in *incoming, overlap bool) (event.Reason, error) {
 	if e.Version != event.WireVersion {
 		return event.UnsupportedVersion, nil
 	}
-	a, err := b.account(e.Tank)
-	if err != nil {
-		return "", err
-	}
-	if a == nil {
-		if b.l.opt.Closed {
-			return event.UnknownTank, nil
-		}
-		if b.meta.tanks >= uint64(b.l.opt.MaxTanks) {
-			return event.Limit, nil
-		}
-	} else if known, sources := a.speaks(e.Source); !known && sources >= b.l.opt.MaxTankSources {
-		return event.Limit, nil
+	if _, listed := b.l.cfg[e.Tank]; b.l.opt.Closed && !listed {
+		return event.UnknownTank, nil
 	}
 	src, err := b.source(e.Source)
 	if err != nil {
 		return "", err
 	}
-	if src == nil || e.Type == event.Reversed && b.meta.parked >= uint64(b.l.opt.MaxParked) {
-		return event.Limit, nil
+	if full, err := b.atLimit(e, src); full || err != nil {
+		return event.Limit, err
+	}
+	if src == nil {
+		src = &source{}
 	}
 	switch {
-	case in.Retained && e.Type != event.Measured && !e.Numbered() && !in.usable:
+	case in.Retained && e.Type.Delta() && !e.Numbered() && !in.usable:
 		return event.RetainedDelta, nil
-	case !e.Numbered() && in.usable && e.OccurredAt.UnixNano() < in.at-b.l.opt.DedupWindow.Nanoseconds():
+	case !e.Numbered() && in.usable && e.OccurredAt.UnixNano() < in.wall-b.l.opt.DedupWindow.Nanoseconds():
 		return event.OlderThanWindow, nil
 	case e.Numbered() && e.Dot.Epoch < src.newest && !in.usable && b.epochs.Get(epochKey(e.Source, e.Dot.Epoch)) == nil:
 		return event.OldEpoch, nil
@@ -287,22 +323,37 @@ func (b *batch) refuse(in *incoming, overlap bool) (event.Reason, error) {
 	return "", nil
 }
 
+// atLimit reports whether accepting the event would exceed a bound.
+func (b *batch) atLimit(e *event.Event, src *source) (bool, error) {
+	if src == nil && b.meta.sources >= uint64(b.l.opt.MaxSources) {
+		return true, nil
+	}
+	a, err := b.account(e.Tank)
+	if err != nil {
+		return false, err
+	}
+	if a == nil {
+		return b.meta.tanks >= uint64(b.l.opt.MaxTanks), nil
+	}
+	if known, sources := a.speaks(e.Source); !known && sources >= b.l.opt.MaxTankSources {
+		return true, nil
+	}
+	if e.Type != event.Reversed || b.meta.parked < uint64(b.l.opt.MaxParked) {
+		return false, nil
+	}
+	target, err := b.find(event.Identity{Source: e.ReversesSource, ID: e.Reverses})
+	return target == nil, err // what has its original does not park
+}
+
 // reject keeps a well-formed event out of the set: its content stands in the
 // quarantine, its numbers are accounted for so that nobody asks for them again,
 // and its entry makes the outcome stick.
-func (b *batch) reject(in *incoming, o Outcome, reason event.Reason) (Result, error) {
-	var other uint64
-	for _, k := range []*known{in.byNo, in.byID} {
-		if k != nil {
-			other = k.lsn
-		}
+func (b *batch) reject(in *incoming, reason event.Reason) (Result, error) {
+	if _, err := b.keep(in.hash, in.Delivery, reason, "", in.at, 0); err != nil {
+		return Result{}, err
 	}
-	first, err := b.keep(in.hash, in.Delivery, reason, "", in.at, other)
-	if err != nil || !first {
-		return Result{Outcome: o, Reason: reason}, err
-	}
-	lsn, err := b.enter(in, &entry{outcome: o}, reason)
-	return Result{Outcome: o, Reason: reason, LSN: lsn}, err
+	lsn, err := b.enter(in, &entry{outcome: Quarantined}, reason)
+	return Result{Outcome: Quarantined, Reason: reason, LSN: lsn}, err
 }
 
 // accept takes a new event into the set.
@@ -315,8 +366,14 @@ func (b *batch) accept(in *incoming) (Result, error) {
 	if a == nil {
 		a = b.register(e.Tank, in.at)
 	}
+	if err := b.welcome(e.Source, in.at); err != nil {
+		return Result{}, err
+	}
 	n := &entry{}
 	if err := b.stamp(in, a, n); err != nil {
+		return Result{}, err
+	}
+	if err := b.meetReversals(e, n); err != nil {
 		return Result{}, err
 	}
 	switch e.Type {
@@ -325,7 +382,7 @@ func (b *batch) accept(in *incoming) (Result, error) {
 	case event.Consumed, event.Refilled:
 		n.outcome, err = b.move(in, a, n)
 	case event.Reversed:
-		n.outcome, err = b.reverse(in, a)
+		n.outcome, err = b.reverse(in, a, n)
 	case event.Skipped:
 		n.outcome, err = b.skip(e)
 	}
@@ -344,8 +401,10 @@ func (b *batch) accept(in *incoming) (Result, error) {
 // with its id, and its numbers in the watermark.
 func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, err error) {
 	e := &in.Event
-	if n.outcome == Quarantined || n.outcome == Conflict {
-		n.stamp, n.flags = in.at, n.flags|flagByReceipt
+	if !n.outcome.Accepted() {
+		if n.stamp = in.ownStamp(); !in.usable {
+			n.flags |= flagByReceipt
+		}
 	}
 	lsn, err = b.writeJournal(record{kind: recordEvent, receipt: in.at, outcome: n.outcome, reason: reason,
 		retained: in.Retained, byReceipt: n.has(flagByReceipt), stamp: n.stamp, canonical: b.canonical})
@@ -379,11 +438,11 @@ func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, 
 	if !e.Numbered() {
 		return lsn, nil
 	}
-	return lsn, b.accountFor(in)
+	return lsn, b.accountFor(in, n.outcome.Accepted())
 }
 
 // accountFor enters the event's numbers in the watermark and notes its epoch.
-func (b *batch) accountFor(in *incoming) error {
+func (b *batch) accountFor(in *incoming, accepted bool) error {
 	e := &in.Event
 	s := in.seen.row
 	if s.first == 0 {
@@ -393,6 +452,9 @@ func (b *batch) accountFor(in *incoming) error {
 	b.seen[string(in.seen.prefix)] = s
 	if err := in.seen.add(e.Run()); err != nil {
 		return err
+	}
+	if !accepted {
+		return nil // a refused event makes no epoch known
 	}
 	src, err := b.source(e.Source)
 	if err != nil || src == nil || e.Dot.Epoch == src.newest {

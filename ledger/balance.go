@@ -83,7 +83,7 @@ func (l *Ledger) Balance(id string) (doc Balance, ok bool, err error) {
 
 func (b *batch) document(a *account) (Balance, error) {
 	doc := Balance{Tank: a.id, Unit: "g", Revision: a.revision, Incarnation: b.meta.incarnation,
-		Totals: Totals{a.consumed, a.refilled}, Quality: "good", Flags: []string{}}
+		Totals: Totals{a.all.consumed, a.all.refilled}, Quality: "good", Flags: []string{}}
 	name, capacity := b.l.configured(a.id)
 	doc.Name = name
 	if balance, ok := a.balance(); ok {
@@ -102,20 +102,22 @@ func (b *batch) document(a *account) (Balance, error) {
 	}
 	t := a.sinceBaseline()
 	doc.SinceBaseline = SinceBaseline{t.consumed, t.refilled, t.events, t.byReceipt}
-	doc.AsOf = timeOf(a.asOf)
-	suspect := t.suspects > 0 || a.conflict
+	asOf := b.lastMove(a.id)
+	suspect := t.suspects > 0 || a.inDoubt()
 	if s := a.inForce(); s != nil {
 		doc.Baseline = &Baseline{SumOf(amountOf(s)), s.id, a.baseline.source, timeOf(s.occurredAt)}
 		doc.MeasuredAt = timeOf(s.stamp)
 		doc.Discrepancy = a.discrepancy()
 		suspect = suspect || s.suspect
+		asOf = max(asOf, s.stamp)
 	}
+	doc.AsOf = timeOf(asOf)
 	doc.Stale = doc.MeasuredAt == nil || b.l.opt.Now().Sub(*doc.MeasuredAt) > b.l.opt.StaleAfter
 	if suspect {
 		doc.Quality = "suspect"
 		doc.Flags = append(doc.Flags, "suspect")
 	}
-	if a.conflict {
+	if a.inDoubt() {
 		doc.Flags = append(doc.Flags, "conflict")
 	}
 	var err error
@@ -143,9 +145,9 @@ func (a *account) balance() (Sum, bool) {
 // sinceBaseline gives the tally after the baseline, or all deltas without one.
 func (a *account) sinceBaseline() tally {
 	if a.baseline != nil {
-		return a.heads[*a.baseline].afterLast
+		return a.heads[*a.baseline].after
 	}
-	return tally{consumed: a.consumed, refilled: a.refilled}
+	return a.all
 }
 
 // discrepancy is the baseline less what the account expected from the snapshot
@@ -155,9 +157,7 @@ func (a *account) discrepancy() *Sum {
 	if h.prev == nil {
 		return nil
 	}
-	expected := SumOf(amountOf(h.prev)).
-		Sub(h.afterPrev.consumed.Sub(h.afterLast.consumed)).
-		Add(h.afterPrev.refilled.Sub(h.afterLast.refilled))
+	expected := SumOf(amountOf(h.prev)).Sub(h.between.consumed).Add(h.between.refilled)
 	d := SumOf(amountOf(h.last)).Sub(expected)
 	return &d
 }

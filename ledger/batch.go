@@ -29,6 +29,7 @@ type batch struct {
 
 	journal, entries, ids, seenRows, runRows, skipped, tanks, heads  *bbolt.Bucket
 	operations, reversals, sourceRows, epochs, quarantine, quarorder *bbolt.Bucket
+	moves                                                            *bbolt.Bucket
 	metaRow                                                          *bbolt.Bucket
 
 	accounts map[string]*account
@@ -51,6 +52,7 @@ func (l *Ledger) begin(tx *bbolt.Tx) (*batch, error) {
 	b.attach(tx)
 	b.journal.FillPercent = journalFill
 	b.entries.FillPercent = entryFill
+	b.moves.FillPercent = entryFill
 	row := b.metaRow.Get([]byte("state"))
 	if row == nil {
 		b.meta = meta{incarnation: newIncarnation(l.opt.Now())}
@@ -64,7 +66,7 @@ func (l *Ledger) begin(tx *bbolt.Tx) (*batch, error) {
 func (b *batch) attach(tx *bbolt.Tx) {
 	at := func(name string) *bbolt.Bucket { return tx.Bucket([]byte(name)) }
 	b.metaRow, b.journal, b.entries, b.ids = at("meta"), at("journal"), at("entries"), at("ids")
-	b.seenRows, b.runRows, b.skipped = at("seen"), at("runs"), at("skipped")
+	b.seenRows, b.runRows, b.skipped, b.moves = at("seen"), at("runs"), at("skipped"), at("moves")
 	b.tanks, b.heads, b.operations, b.reversals = at("tanks"), at("heads"), at("operations"), at("reversals")
 	b.sourceRows, b.epochs = at("sources"), at("epochs")
 	b.quarantine, b.quarorder = at("quarantine"), at("quarorder")
@@ -113,10 +115,11 @@ func (b *batch) flush() error {
 
 // receipt gives a delivery its instant: the wall clock, but never the same twice
 // and never back, restarts included, since the last one is committed with the
-// batch that it was given in.
-func (b *batch) receipt() int64 {
-	b.meta.receipt = max(b.l.opt.Now().UnixNano(), b.meta.receipt+1)
-	return b.meta.receipt
+// batch that it was given in. wall is the clock alone.
+func (b *batch) receipt() (wall, at int64) {
+	wall = b.l.opt.Now().UnixNano()
+	b.meta.receipt = max(wall, b.meta.receipt+1)
+	return wall, b.meta.receipt
 }
 
 // account gives the tank's account, or nil when the tank is not registered.
@@ -150,7 +153,7 @@ func (b *batch) account(id string) (*account, error) {
 
 // register makes the account of a tank that is heard of for the first time.
 func (b *batch) register(id string, at int64) *account {
-	a := &account{id: id, tank: tank{registered: at, latest: beforeAll, asOf: beforeAll},
+	a := &account{id: id, tank: tank{registered: at, latest: beforeAll, doubt: beforeAll},
 		heads: map[stream]*head{}, changed: true}
 	b.accounts[id] = a
 	b.meta.tanks++
@@ -164,10 +167,9 @@ func (b *batch) headOf(a *account, st stream) *head {
 	if ok {
 		return h
 	}
-	h = &head{peak: beforeAll}
+	h = &head{}
 	if st.kind == numbered {
-		prefix := st.prefix()
-		if k, _ := lastOf(b.entries.Cursor(), prefix); bytes.HasPrefix(k, prefix) {
+		if k, _ := lastOf(b.entries.Cursor(), st.prefix()); k != nil {
 			h.newest = dotOfKey(k)
 		}
 	}
@@ -202,7 +204,7 @@ func (b *batch) openTanks(tanks []Tank) error {
 		if err != nil {
 			return err
 		}
-		at := b.receipt()
+		_, at := b.receipt()
 		if a == nil {
 			a = b.register(t.ID, at)
 		}
@@ -293,8 +295,10 @@ func (l *Ledger) configured(id string) (name string, capacity physic.Mass) {
 	return t.Name, t.Capacity
 }
 
+// instant gives nanoseconds since 1970, or noInstant where there is none or where
+// it lies outside of what 64 bits hold: 1678 to 2262.
 func instant(t time.Time) int64 {
-	if t.IsZero() {
+	if t.Year() < 1678 || t.Year() >= 2262 {
 		return noInstant
 	}
 	return t.UnixNano()

@@ -10,14 +10,7 @@ import (
 // move decides a new delta: whether it is effective, and then where it counts.
 func (b *batch) move(in *incoming, a *account, n *entry) (Outcome, error) {
 	e := &in.Event
-	st := streamOf(e)
-	b.headOf(a, st)
-	d := &delta{stream: st, dot: e.Dot, id: e.ID, stamp: n.stamp, byReceipt: n.has(flagByReceipt),
-		suspect: e.Suspect, typ: e.Type, amount: int64(e.Amount)}
-	if b.meta.parked > 0 && b.reversals.Get(reversalKey(e.Tank, e.Identity())) != nil {
-		n.flags |= flagReversed
-		b.meta.parked--
-	}
+	b.headOf(a, streamOf(e))
 	if e.Operation != "" {
 		if err := b.contend(e, a, n); err != nil {
 			return 0, err
@@ -26,10 +19,15 @@ func (b *batch) move(in *incoming, a *account, n *entry) (Outcome, error) {
 	if n.flags&(flagReversed|flagOutdone) != 0 {
 		return AlreadyDone, nil
 	}
-	if a.contribute(d, +1) {
-		return Applied, nil
+	n.typ, n.amount = e.Type, int64(e.Amount)
+	if e.Suspect {
+		n.flags |= flagSuspect
 	}
-	return Late, nil
+	after, err := b.contribute(a, deltaOf(entryKey(e, n.stamp), n), +1)
+	if after {
+		return Applied, err
+	}
+	return Late, err
 }
 
 // contend enters the delta among those of its operation (R11). The one with the
@@ -64,8 +62,9 @@ func (b *batch) contend(e *event.Event, a *account, n *entry) error {
 // It reports through the entry whether it had any.
 func (b *batch) flip(a *account, k *known, flag uint8) error {
 	if k.effective() {
-		st, _ := parseStream(k.key)
-		a.contribute(deltaOf(k.key, st, &k.entry), -1)
+		if _, err := b.contribute(a, deltaOf(k.key, &k.entry), -1); err != nil {
+			return err
+		}
 	}
 	k.flags |= flag
 	return b.store(k.key, &k.entry)
@@ -96,29 +95,29 @@ func (b *batch) refuseReversal(e *event.Event) (event.Reason, error) {
 
 // reverse takes back one delta (R12). Early, late or repeated, it leaves the set
 // of effective deltas as if the original had never been.
-func (b *batch) reverse(in *incoming, a *account) (Outcome, error) {
+func (b *batch) reverse(in *incoming, a *account, n *entry) (Outcome, error) {
 	e := &in.Event
 	id := event.Identity{Source: e.ReversesSource, ID: e.Reverses}
-	key := reversalKey(e.Tank, id)
-	if b.reversals.Get(key) != nil {
-		return AlreadyDone, nil
-	}
-	if err := b.reversals.Put(key, idKey(e.Source, e.ID)); err != nil {
+	prefix := reversalPrefix(id, e.Tank)
+	k, _ := b.reversals.Cursor().Seek(prefix)
+	repeated := bytes.HasPrefix(k, prefix)
+	if err := b.reversals.Put(append(prefix, idKey(e.Source, e.ID)...), entryKey(e, n.stamp)); err != nil {
 		return 0, err
 	}
 	target, err := b.find(id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if target == nil || !target.outcome.Accepted() {
+	case target == nil || !target.outcome.Accepted():
 		b.meta.parked++
 		return Parked, nil
+	case repeated:
+		return AlreadyDone, nil
 	}
 	counted := target.effective()
 	later := a.baseline == nil
-	if b := a.inForce(); b != nil {
-		st, _ := parseStream(target.key)
-		later, _ = deltaOf(target.key, st, &target.entry).after(b, *a.baseline)
+	if s := a.inForce(); s != nil {
+		later, _ = deltaOf(target.key, &target.entry).after(s, *a.baseline)
 	}
 	if err := b.flip(a, target, flagReversed); err != nil {
 		return 0, err
@@ -132,8 +131,54 @@ func (b *batch) reverse(in *incoming, a *account) (Outcome, error) {
 	return Late, nil
 }
 
-func reversalKey(tankID string, target event.Identity) []byte {
-	return append(append([]byte(tankID), 0), idKey(target.Source, target.ID)...)
+// meetReversals tells a new event of the reversals that were there before it. A
+// delta of their tank is taken back before it counts. Where the event is none,
+// they reverse nothing and never will: had they come after it they would have
+// been refused, so they leave the facts.
+func (b *batch) meetReversals(e *event.Event, n *entry) error {
+	if b.meta.parked == 0 {
+		return nil
+	}
+	all := append(idKey(e.Source, e.ID), 0)
+	own := reversalPrefix(e.Identity(), e.Tank)
+	c := b.reversals.Cursor()
+	for k, v := c.Seek(all); bytes.HasPrefix(k, all); k, v = c.Next() {
+		b.meta.parked--
+		if e.Type.Delta() && bytes.HasPrefix(k, own) {
+			n.flags |= flagReversed
+			continue
+		}
+		if err := b.exclude(bytes.Clone(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exclude takes an accepted reversal out of the facts.
+func (b *batch) exclude(key []byte) error {
+	k, err := b.load(key)
+	if k == nil || err != nil {
+		return errOr(err)
+	}
+	id, hash, err := b.contentOf(k.lsn)
+	if err != nil {
+		return err
+	}
+	if k.has(flagConflicted) {
+		b.meta.facts.sub(conflictOf(id))
+	} else {
+		b.meta.facts.sub(factOf(id, hash))
+	}
+	k.flags |= flagExcluded
+	return b.store(key, &k.entry)
+}
+
+// reversalPrefix is what the keys of all reversals of one identity that were sent
+// for one tank begin with.
+func reversalPrefix(target event.Identity, tankID string) []byte {
+	k := append(idKey(target.Source, target.ID), 0)
+	return append(append(k, tankID...), 0)
 }
 
 // skip notes numbers that the source cannot deliver any more. They are not

@@ -2,315 +2,316 @@ package ledger
 
 import (
 	"bytes"
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"oxyd/internal/event"
 )
 
 // Check verifies the whole file: bolt's own structure, the chain over the
-// journal, and that every state row says what the journal says. For the latter
-// it folds the set of accepted events anew, the slow and obvious way, and shares
-// no code with the fold that Apply keeps up. It reads everything and needs
-// memory for every accepted event; every test that touches a store ends in it.
+// journal, and that every other row says what the journal says. For balances it
+// folds the set of accepted events anew, the slow and obvious way (checkfold.go),
+// and shares no code with the fold that Apply keeps up. It reads everything and
+// needs memory for every journalled event; every test that touches a store ends
+// in it.
 func (l *Ledger) Check() error {
 	if err := l.file.Check(); err != nil {
 		return err
 	}
 	return l.view(func(b *batch) error {
-		c := checker{facts: facts{}, openings: map[string]Sum{}, tanks: map[string][]fact{}}
-		if err := c.readJournal(b); err != nil {
+		c := checker{batch: b, openings: map[string]Sum{}, tanks: map[string][]*fact{},
+			accepted: map[event.Identity]*fact{}, rows: map[uint64]*fact{}}
+		if err := b.journal.ForEach(c.read); err != nil {
 			return err
 		}
-		var faults []error
-		if b.meta.lsn != c.lsn || b.meta.chain != c.chain {
-			faults = append(faults, fmt.Errorf("journal ends at row %d, the account says %d", c.lsn, b.meta.lsn))
-		}
-		if b.meta.facts != c.facts {
-			faults = append(faults, errors.New("facts are not the sum over the accepted events"))
-		}
-		if err := b.tanks.ForEach(func(id, _ []byte) error {
-			a, err := b.account(string(id))
-			if err == nil {
-				faults = append(faults, c.compare(b, a))
-			}
-			return err
-		}); err != nil {
-			return err
-		}
-		faults = append(faults, c.checkNumbers(b))
-		return errors.Join(faults...)
+		c.decide()
+		return errors.Join(c.checkMeta(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
+			c.checkNumbers(), c.checkQuarantine())
 	})
 }
 
-// fact is one accepted event with what its first receipt gave it.
+// fact is one journalled event with what was decided at its first receipt.
 type fact struct {
 	event.Event
-	stamp     int64
-	byReceipt bool
+	outcome    Outcome
+	stamp      int64
+	byReceipt  bool
+	hash       event.Hash
+	conflicted bool
+	reversed   bool // a reversal takes it back
+	outdone    bool // another delta is the one of its operation
+	excluded   bool // a reversal of what is no delta of its tank
+	parked     bool // a reversal without its original
 }
 
+func (f *fact) effective() bool {
+	return f.Type.Delta() && f.outcome.Accepted() && !f.reversed && !f.outdone
+}
+
+// checker holds what the journal says.
 type checker struct {
+	*batch
 	lsn      uint64
 	chain    [chainBytes]byte
-	facts    facts
+	receipt  int64
 	openings map[string]Sum
-	tanks    map[string][]fact
-	numbers  []fact // every journalled numbered event, refused ones included
+	rows     map[uint64]*fact         // by lsn
+	tanks    map[string][]*fact       // the accepted ones
+	accepted map[event.Identity]*fact // likewise
+	numbers  []*fact                  // every numbered one, refused ones included
 }
 
-func (c *checker) readJournal(b *batch) error {
-	content := map[event.Identity]event.Hash{}
-	return b.journal.ForEach(func(k, v []byte) error {
-		c.lsn++
-		if lsnOf(k) != c.lsn {
-			return fmt.Errorf("journal row %d is missing", c.lsn)
+func (c *checker) read(k, v []byte) error {
+	c.lsn++
+	if lsnOf(k) != c.lsn {
+		return fmt.Errorf("journal row %d is missing", c.lsn)
+	}
+	r, chain, err := decodeRecord(v, c.chain, c.lsn)
+	if err != nil {
+		return err
+	}
+	if r.receipt <= c.receipt {
+		return fmt.Errorf("journal row %d: receipt instant does not rise", c.lsn)
+	}
+	c.chain, c.receipt = chain, r.receipt
+	if r.kind == recordOpening {
+		c.openings[r.tank] = SumOf(r.opening)
+		return nil
+	}
+	e, err := event.DecodeCanonical(r.canonical)
+	if err != nil {
+		return fmt.Errorf("journal row %d: %w", c.lsn, err)
+	}
+	f := &fact{Event: e, outcome: r.outcome, stamp: r.stamp, byReceipt: r.byReceipt, hash: e.Hash()}
+	c.rows[c.lsn] = f
+	if f.outcome == Conflict {
+		c.contradict(f)
+	}
+	if e.Numbered() {
+		c.numbers = append(c.numbers, f)
+	}
+	if f.outcome.Accepted() {
+		c.accepted[e.Identity()] = f
+		c.tanks[e.Tank] = append(c.tanks[e.Tank], f)
+	}
+	return nil
+}
+
+// contradict marks what a conflict contradicts: the event of its identity and
+// that of its number.
+func (c *checker) contradict(f *fact) {
+	if o := c.accepted[f.Identity()]; o != nil {
+		o.conflicted = true
+	}
+	if !f.Numbered() {
+		return
+	}
+	for _, o := range c.numbers {
+		if o.Source == f.Source && o.Tank == f.Tank && o.Dot == f.Dot {
+			o.conflicted = true
 		}
-		r, chain, err := decodeRecord(v, c.chain, c.lsn)
+	}
+}
+
+// decide gives every fact its part in the set, from the set alone.
+func (c *checker) decide() {
+	for _, f := range c.accepted {
+		if f.Type != event.Reversed {
+			continue
+		}
+		target := c.accepted[event.Identity{Source: f.ReversesSource, ID: f.Reverses}]
+		switch {
+		case target == nil:
+			f.parked = true
+		case target.Type.Delta() && target.Tank == f.Tank:
+			target.reversed = true
+		default:
+			f.excluded = true
+		}
+	}
+	for _, all := range c.tanks {
+		markOutdone(all)
+	}
+}
+
+func (c *checker) checkMeta() error {
+	parked, sources := uint64(0), map[string]bool{}
+	for _, f := range c.accepted {
+		sources[f.Source] = true
+		if f.parked {
+			parked++
+		}
+	}
+	m := &c.meta
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if m.lsn != c.lsn || m.chain != c.chain {
+		fault("journal ends at row %d, the account says %d", c.lsn, m.lsn)
+	}
+	if m.receipt < c.receipt {
+		fault("receipt clock went back")
+	}
+	if m.parked != parked {
+		fault("%d reversals are parked, the journal gives %d", m.parked, parked)
+	}
+	if m.sources != uint64(len(sources)) {
+		fault("%d sources are counted, the journal gives %d", m.sources, len(sources))
+	}
+	if n := uint64(c.batch.tanks.Inspect().KeyN); m.tanks != n {
+		fault("%d tanks are counted, there are %d", m.tanks, n)
+	}
+	return errors.Join(faults...)
+}
+
+func (c *checker) checkFacts() error {
+	var sum facts
+	for id, f := range c.accepted {
+		switch {
+		case f.excluded:
+		case f.conflicted:
+			sum.add(conflictOf(id))
+		default:
+			sum.add(factOf(id, f.hash))
+		}
+	}
+	if sum != c.meta.facts {
+		return errors.New("facts are not the sum over the accepted events")
+	}
+	return nil
+}
+
+// checkEntries sets entries and journal against each other, both ways.
+func (c *checker) checkEntries() error {
+	found := map[uint64]bool{}
+	if err := c.entries.ForEach(func(key, row []byte) error {
+		n, err := decodeEntry(row)
 		if err != nil {
 			return err
 		}
-		c.chain = chain
-		if r.kind == recordOpening {
-			c.openings[r.tank] = SumOf(r.opening)
-			return nil
+		f := c.rows[n.lsn]
+		if f == nil || !bytes.Equal(key, entryKey(&f.Event, f.stamp)) {
+			return fmt.Errorf("entry %q is of journal row %d, which is another event's", key, n.lsn)
 		}
-		e, err := event.DecodeCanonical(r.canonical)
-		if err != nil {
-			return fmt.Errorf("journal row %d: %w", c.lsn, err)
-		}
-		f := fact{e, r.stamp, r.byReceipt}
-		if e.Numbered() {
-			c.numbers = append(c.numbers, f)
-		}
-		switch {
-		case r.outcome.Accepted():
-			content[e.Identity()] = e.Hash()
-			c.facts.add(factOf(e.Identity(), e.Hash()))
-			c.tanks[e.Tank] = append(c.tanks[e.Tank], f)
-		case r.outcome == Conflict:
-			return c.conflict(b, &e, content)
+		found[n.lsn] = true
+		if n.outcome != f.outcome || n.typ != f.Type || n.amount != int64(f.Amount) || n.stamp != f.stamp ||
+			!bytes.Equal(n.hash[:], f.hash[:16]) || n.has(flagReversed) != f.reversed || n.has(flagOutdone) != f.outdone ||
+			n.has(flagByReceipt) != f.byReceipt || n.has(flagSuspect) != f.Suspect || n.has(flagExcluded) != f.excluded ||
+			f.outcome.Accepted() && n.has(flagConflicted) != f.conflicted || n.has(flagOwnID) != !f.HasNodeID() {
+			return fmt.Errorf("entry %q (%+v) does not say what journal row %d does", key, n, n.lsn)
 		}
 		return nil
-	})
-}
-
-// conflict replaces in the facts what the contradicted identities stood for.
-func (c *checker) conflict(b *batch, e *event.Event, content map[event.Identity]event.Hash) error {
-	ids := []event.Identity{e.Identity()}
-	if e.Numbered() {
-		for _, f := range c.tanks[e.Tank] {
-			if f.Source == e.Source && f.Dot == e.Dot && f.ID != e.ID {
-				ids = append(ids, f.Identity())
-			}
+	}); err != nil {
+		return err
+	}
+	for lsn, f := range c.rows {
+		if !found[lsn] && f.outcome != Conflict {
+			return fmt.Errorf("journal row %d has no entry", lsn)
 		}
-	}
-	for _, id := range ids {
-		if hash, ok := content[id]; ok {
-			c.facts.sub(factOf(id, hash))
-			c.facts.add(conflictOf(id))
-			delete(content, id)
-		}
-	}
-	return nil
-}
-
-// compare folds one tank's facts and sets the result against its rows.
-func (c *checker) compare(b *batch, a *account) error {
-	all := c.tanks[a.id]
-	deltas := effective(all)
-	base, hasBase := baselineOf(all)
-	var consumed, refilled, after Sum
-	for _, d := range deltas {
-		amount := SumOf(d.Amount)
-		if d.Type == event.Consumed {
-			consumed = consumed.Add(amount)
-			amount = Sum{}.Sub(amount)
-		} else {
-			refilled = refilled.Add(amount)
-		}
-		if !hasBase || isAfter(d, base) {
-			after = after.Add(amount)
-		}
-	}
-	start, known := c.openings[a.id], false
-	if _, ok := c.openings[a.id]; ok {
-		known = true
-	}
-	if hasBase {
-		start, known = SumOf(base.Amount), true
-	}
-	got, gotKnown := a.balance()
-	want := start.Add(after)
-	if gotKnown != known || known && got != want {
-		return fmt.Errorf("tank %s: balance is %v (%v), the journal gives %v (%v)", a.id, got, gotKnown, want, known)
-	}
-	if a.consumed != consumed || a.refilled != refilled {
-		return fmt.Errorf("tank %s: totals are %v and %v, the journal gives %v and %v",
-			a.id, a.consumed, a.refilled, consumed, refilled)
-	}
-	if s := a.inForce(); (s != nil) != hasBase || s != nil && (s.id != base.ID || a.baseline.source != base.Source) {
-		return fmt.Errorf("tank %s: baseline is %v, the journal gives %q", a.id, a.baselineIdentity(), base.ID)
-	}
-	return c.comparePrevious(a, all, deltas)
-}
-
-// comparePrevious sets the discrepancy against the snapshots of its stream.
-func (c *checker) comparePrevious(a *account, all, deltas []fact) error {
-	if a.baseline == nil {
-		return nil
-	}
-	var shots []fact
-	for _, f := range all {
-		if f.Type == event.Measured && streamOf(&f.Event) == *a.baseline {
-			shots = append(shots, f)
-		}
-	}
-	slices.SortFunc(shots, inStream)
-	got := a.discrepancy()
-	if len(shots) < 2 {
-		if got != nil {
-			return fmt.Errorf("tank %s: discrepancy %v with one snapshot", a.id, got)
-		}
-		return nil
-	}
-	last, prev := shots[len(shots)-1], shots[len(shots)-2]
-	want := SumOf(last.Amount).Sub(SumOf(prev.Amount))
-	for _, d := range deltas {
-		sign := SumOf(d.Amount)
-		if d.Type == event.Refilled {
-			sign = Sum{}.Sub(sign)
-		}
-		if isAfter(d, prev) {
-			want = want.Add(sign)
-		}
-		if isAfter(d, last) {
-			want = want.Sub(sign)
-		}
-	}
-	if got == nil || *got != want {
-		return fmt.Errorf("tank %s: discrepancy is %v, the journal gives %v", a.id, got, want)
-	}
-	return nil
-}
-
-// effective gives the deltas that count: no reversal takes them back, and they
-// are the earliest of their operation.
-func effective(all []fact) []fact {
-	reversed := map[event.Identity]bool{}
-	first := map[[2]string]*fact{}
-	for i := range all {
-		f := &all[i]
-		if f.Type == event.Reversed {
-			reversed[event.Identity{Source: f.ReversesSource, ID: f.Reverses}] = true
-		}
-		if f.Type.Delta() && f.Operation != "" {
-			key := [2]string{f.Type.String(), f.Operation}
-			if o := first[key]; o == nil || cmp.Or(cmp.Compare(f.stamp, o.stamp), cmp.Compare(f.Source, o.Source),
-				cmp.Compare(f.ID, o.ID)) < 0 {
-				first[key] = f
-			}
-		}
-	}
-	var out []fact
-	for i := range all {
-		f := &all[i]
-		if !f.Type.Delta() || reversed[f.Identity()] {
+		if f.outcome == Conflict || f.HasNodeID() {
 			continue
 		}
-		if f.Operation == "" || first[[2]string{f.Type.String(), f.Operation}] == f {
-			out = append(out, *f)
+		if key := c.ids.Get(idKey(f.Source, f.ID)); !bytes.Equal(key, entryKey(&f.Event, f.stamp)) {
+			return fmt.Errorf("journal row %d: its id leads to %q", lsn, key)
 		}
 	}
-	return out
+	return nil
 }
 
-// baselineOf takes the last snapshot of each stream and of these the latest.
-func baselineOf(all []fact) (fact, bool) {
-	last := map[stream]fact{}
-	for _, f := range all {
-		st := streamOf(&f.Event)
-		if o, ok := last[st]; f.Type == event.Measured && (!ok || inStream(f, o) > 0) {
-			last[st] = f
+// checkMoves verifies that moves holds the effective deltas and nothing else.
+func (c *checker) checkMoves() error {
+	want := 0
+	for _, f := range c.accepted {
+		if !f.effective() {
+			continue
+		}
+		want++
+		key := moveKey(entryKey(&f.Event, f.stamp), f.stamp)
+		d, err := decodeMove(key, c.moves.Get(key), len(f.Tank)+1)
+		if err != nil || d.typ != f.Type || d.amount != int64(f.Amount) || d.byReceipt != f.byReceipt || d.suspect != f.Suspect {
+			return fmt.Errorf("tank %s: move of %q is %+v, %v", f.Tank, f.ID, d, err)
 		}
 	}
-	var best fact
-	found := false
-	for _, f := range last {
-		if !found || cmp.Or(cmp.Compare(f.stamp, best.stamp), cmp.Compare(f.Source, best.Source), cmp.Compare(f.ID, best.ID)) > 0 {
-			best, found = f, true
-		}
+	if got := c.moves.Inspect().KeyN; got != want {
+		return fmt.Errorf("there are %d moves, the journal gives %d", got, want)
 	}
-	return best, found
+	return nil
 }
 
-// inStream orders two events of one stream.
-func inStream(x, y fact) int {
-	if x.Numbered() {
-		return x.Dot.Compare(y.Dot)
-	}
-	return cmp.Or(cmp.Compare(x.stamp, y.stamp), cmp.Compare(x.ID, y.ID))
-}
-
-// isAfter is the predicate of one pair.
-func isAfter(d, s fact) bool {
-	if d.Numbered() {
-		if s.Numbered() && d.Source == s.Source {
-			return d.Dot.Compare(s.Dot) > 0
+func (c *checker) checkQuarantine() error {
+	var rows, size uint64
+	if err := c.quarantine.ForEach(func(key, row []byte) error {
+		var k Kept
+		if err := json.Unmarshal(row, &k); err != nil || !bytes.Equal(c.quarorder.Get(lsnKey(k.Order)), key) {
+			return fmt.Errorf("quarantine row %x: order %d leads elsewhere (%v)", key, k.Order, err)
 		}
-		if upTo, ok := s.Covers[d.Source]; ok {
-			return d.Dot.Compare(upTo) > 0
-		}
+		rows++
+		size += keptBytes(&k)
+		return nil
+	}); err != nil {
+		return err
 	}
-	return d.stamp > s.stamp
+	if m := &c.meta; m.quarRows != rows || m.quarBytes != size || uint64(c.quarorder.Inspect().KeyN) != rows {
+		return fmt.Errorf("quarantine counts %d rows of %d bytes, there are %d of %d", m.quarRows, m.quarBytes, rows, size)
+	}
+	return nil
 }
 
 // checkNumbers verifies the watermarks: exactly the journalled numbers are
-// accounted for, and each journalled event has its entry.
-func (c *checker) checkNumbers(b *batch) error {
-	want := map[string]uint64{}
-	for i := range c.numbers {
-		e := &c.numbers[i].Event
-		r, err := b.see(e.Tank, e.Source, e.Dot.Epoch)
-		if err != nil {
-			return err
+// accounted for (invariant I8).
+func (c *checker) checkNumbers() error {
+	want := map[string]map[uint64]bool{}
+	for _, f := range c.numbers {
+		key := string(seenKey(f.Tank, f.Source, f.Dot.Epoch))
+		if want[key] == nil {
+			want[key] = map[uint64]bool{}
 		}
-		if _, all := r.covered(e.Run()); !all {
-			return fmt.Errorf("tank %s source %s epoch %d: number %d is journalled and not accounted for",
-				e.Tank, e.Source, e.Dot.Epoch, e.Dot.Seq)
+		for n := f.Run().From; n <= f.Run().To; n++ {
+			want[key][n] = true
 		}
-		want[string(r.prefix)] = max(want[string(r.prefix)], e.Dot.Seq)
 	}
-	return b.seenRows.ForEach(func(key, row []byte) error {
+	rows := 0
+	if err := c.seenRows.ForEach(func(key, row []byte) error {
 		s, err := decodeSeen(row)
 		if err != nil {
 			return err
 		}
-		if s.most != want[string(key)] {
-			return fmt.Errorf("watermark %q: greatest number is %d, the journal gives %d", key, s.most, want[string(key)])
-		}
-		return c.checkRuns(b, key, s)
-	})
+		rows++
+		return c.checkRuns(key, s, want[string(key)])
+	}); err != nil {
+		return err
+	}
+	if rows != len(want) {
+		return fmt.Errorf("there are %d watermarks, the journal gives %d", rows, len(want))
+	}
+	return nil
 }
 
-// checkRuns verifies invariant I8: runs are disjoint, sorted, not touching, above
-// low, and as many as the row says.
-func (c *checker) checkRuns(b *batch, key []byte, s *seen) error {
-	r := runs{row: s, bucket: b.runRows, prefix: key}
-	end, n := s.low, uint64(0)
-	cur := b.runRows.Cursor()
+// checkRuns verifies that the runs are disjoint, sorted, not touching, above low,
+// and that with low they are exactly the numbers wanted.
+func (c *checker) checkRuns(key []byte, s *seen, want map[uint64]bool) error {
+	r := runs{row: s, bucket: c.runRows, prefix: key}
+	end, n, total := s.low, uint64(0), s.low
+	exact := true
+	for i := uint64(1); i <= s.low; i++ {
+		exact = exact && want[i]
+	}
+	cur := c.runRows.Cursor()
 	for k, v := cur.Seek(key); bytes.HasPrefix(k, key); k, v = cur.Next() {
 		run, ok := r.parse(k, v)
 		if !ok || run.From <= end+1 || run.To < run.From {
 			return fmt.Errorf("watermark %q: run %d..%d after %d", key, run.From, run.To, end)
 		}
+		for i := run.From; i <= run.To; i++ {
+			exact = exact && want[i]
+		}
 		end = run.To
+		total += run.To - run.From + 1
 		n++
 	}
-	if n != s.above || end != s.most {
-		return fmt.Errorf("watermark %q: %d runs up to %d, the row says %d up to %d", key, n, end, s.above, s.most)
+	if n != s.above || end != s.most || !exact || total != uint64(len(want)) {
+		return fmt.Errorf("watermark %q: %d numbers in %d runs up to %d, the row says %d up to %d, the journal gives %d (exact: %v)",
+			key, total, n, end, s.above, s.most, len(want), exact)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (b *batch) digest() (string, error) {
 		}
 		balance, known := a.balance()
 		fmt.Fprintf(h, "%s\n%s\n%s\n%s %s\n%s\n", id, orNull(a.opening), orNull(ptrIf(known, balance)),
-			a.consumed, a.refilled, a.baselineIdentity())
+			a.all.consumed, a.all.refilled, a.baselineIdentity())
 		return nil
 	})
 	h.Write(b.meta.facts[:])

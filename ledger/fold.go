@@ -3,8 +3,6 @@ package ledger
 import (
 	"bytes"
 
-	"go.etcd.io/bbolt"
-
 	"oxyd/internal/event"
 )
 
@@ -12,11 +10,11 @@ import (
 // effective deltas. Two maxima choose the baseline, a predicate of one pair
 // decides "after", and neither depends on the order of arrival.
 
-// delta is a moved amount with its place.
+// delta is an accepted movement with its place.
 type delta struct {
 	stream
+	key       []byte // of its entry
 	dot       event.Dot
-	id        string
 	stamp     int64
 	byReceipt bool
 	suspect   bool
@@ -24,75 +22,99 @@ type delta struct {
 	amount    int64
 }
 
-// after reports whether the delta happened after the snapshot of stream st, and
-// whether it took its stamp to tell (contract section 5, rule 4).
-func (d *delta) after(s *snapshot, st stream) (after, byStamp bool) {
-	if d.kind == numbered {
-		if d.stream == st {
-			return d.dot.Compare(s.dot) > 0, false
-		}
-		if upTo, ok := s.covers[d.source]; ok {
-			return d.dot.Compare(upTo) > 0, false
-		}
+// deltaOf reads an entry as a delta.
+func deltaOf(key []byte, n *entry) *delta {
+	st, _ := parseStream(key)
+	d := &delta{stream: st, key: key, stamp: n.stamp, byReceipt: n.has(flagByReceipt), suspect: n.has(flagSuspect),
+		typ: n.typ, amount: n.amount}
+	if st.kind == numbered {
+		d.dot = dotOfKey(key)
 	}
-	return d.stamp > s.stamp, true // equal is inside
+	return d
+}
+
+// sorts tells how a snapshot of stream st sorts the deltas of stream x: by the
+// dot up to which they are inside, or, when byDot is false, by stamp (contract
+// section 5, rule 4).
+func (s *snapshot) sorts(x, st stream) (upTo event.Dot, byDot bool) {
+	if x.kind != numbered {
+		return event.Dot{}, false
+	}
+	if x == st {
+		return s.dot, true
+	}
+	upTo, byDot = s.covers[x.source]
+	return upTo, byDot
+}
+
+// after reports whether the delta happened after the snapshot of stream st, and
+// whether it took its stamp to tell. What has the very stamp of the snapshot is
+// inside.
+func (d *delta) after(s *snapshot, st stream) (after, byStamp bool) {
+	if upTo, byDot := s.sorts(d.stream, st); byDot {
+		return d.dot.Compare(upTo) > 0, false
+	}
+	return d.stamp > s.stamp, true
 }
 
 // count adds the delta to the tally, or takes it out again.
 func (t *tally) count(d *delta, byStamp bool, sign int) {
-	amount := Sum{hi: 0, lo: uint64(d.amount)}
-	if sign < 0 {
-		amount = Sum{}.Sub(amount)
-	}
+	one := tally{events: 1}
 	if d.typ == event.Consumed {
-		t.consumed = t.consumed.Add(amount)
+		one.consumed = Sum{lo: uint64(d.amount)}
 	} else {
-		t.refilled = t.refilled.Add(amount)
+		one.refilled = Sum{lo: uint64(d.amount)}
 	}
-	step := uint64(int64(sign)) // wraps for -1
-	t.events += step
 	if byStamp && d.byReceipt {
-		t.byReceipt += step
+		one.byReceipt = 1
 	}
 	if d.suspect {
-		t.suspects += step
+		one.suspects = 1
+	}
+	if sign > 0 {
+		*t = t.plus(one)
+	} else {
+		*t = t.minus(one)
 	}
 }
 
-// contribute puts an effective delta into totals and tallies (+1) or takes it
-// out (-1), and reports whether the baseline in force does not yet include it.
-func (a *account) contribute(d *delta, sign int) (afterBaseline bool) {
+func (t tally) plus(o tally) tally {
+	return tally{t.consumed.Add(o.consumed), t.refilled.Add(o.refilled), t.events + o.events,
+		t.byReceipt + o.byReceipt, t.suspects + o.suspects}
+}
+
+func (t tally) minus(o tally) tally {
+	return tally{t.consumed.Sub(o.consumed), t.refilled.Sub(o.refilled), t.events - o.events,
+		t.byReceipt - o.byReceipt, t.suspects - o.suspects}
+}
+
+// contribute puts an effective delta into totals, tallies and moves (+1) or takes
+// it out (-1), and reports whether the baseline in force does not yet include it.
+func (b *batch) contribute(a *account, d *delta, sign int) (afterBaseline bool, err error) {
 	afterBaseline = a.baseline == nil
-	amount := Sum{lo: uint64(d.amount)}
-	if sign < 0 {
-		amount = Sum{}.Sub(amount)
-	} else {
-		a.asOf = max(a.asOf, d.stamp)
-	}
-	if d.typ == event.Consumed {
-		a.consumed = a.consumed.Add(amount)
-	} else {
-		a.refilled = a.refilled.Add(amount)
-	}
+	a.all.count(d, true, sign)
 	for _, st := range a.order {
 		h := a.heads[st]
-		if h.last != nil {
-			after, byStamp := d.after(h.last, st)
-			if after {
-				h.afterLast.count(d, byStamp, sign)
-			}
-			if a.baseline != nil && *a.baseline == st {
-				afterBaseline = after
+		if h.last == nil {
+			continue
+		}
+		after, byStamp := d.after(h.last, st)
+		if after {
+			h.after.count(d, byStamp, sign)
+		} else if h.prev != nil {
+			if afterPrev, byStamp := d.after(h.prev, st); afterPrev {
+				h.between.count(d, byStamp, sign)
 			}
 		}
-		if h.prev != nil {
-			if after, byStamp := d.after(h.prev, st); after {
-				h.afterPrev.count(d, byStamp, sign)
-			}
+		if a.baseline != nil && *a.baseline == st {
+			afterBaseline = after
 		}
 	}
 	a.changed = true
-	return afterBaseline
+	if sign > 0 {
+		return afterBaseline, b.moves.Put(moveKey(d.key, d.stamp), d.encodeMove())
+	}
+	return afterBaseline, b.moves.Delete(moveKey(d.key, d.stamp))
 }
 
 // measure puts a new snapshot into its stream. In order it only becomes the last
@@ -104,30 +126,53 @@ func (b *batch) measure(in *incoming, a *account, n *entry) (Outcome, error) {
 		remaining: int64(e.Amount), occurredAt: instant(e.OccurredAt), covers: e.Covers}
 	h := b.headOf(a, st)
 	before := a.inForce()
-	var err error
-	switch {
-	case h.last == nil || follows(s, h.last, st.kind):
-		h.prev, h.afterPrev = h.last, h.afterLast
-		h.last = s
-		h.afterLast, err = b.tallyAfter(a, s, st)
-	case h.prev == nil || follows(s, h.prev, st.kind):
-		h.prev = s
-		h.afterPrev, err = b.tallyAfter(a, s, st)
-	}
-	if err != nil {
+	if err := b.insert(a, h, s, st); err != nil {
 		return 0, err
 	}
 	a.chooseBaseline()
 	if a.inForce() == before {
 		return Stale, nil
 	}
-	a.asOf = max(a.asOf, a.inForce().stamp)
-	a.conflict = false // a newer baseline repairs what the conflict left in doubt
+	if a.inForce().stamp >= a.doubt {
+		a.doubt = beforeAll // a newer baseline repairs what a conflict left in doubt
+	}
 	return Applied, nil
 }
 
-// follows reports whether s stands after o in their stream.
+// insert puts the snapshot where it stands among the two that its head knows.
+func (b *batch) insert(a *account, h *head, s *snapshot, st stream) error {
+	switch {
+	case h.last == nil:
+		after, err := b.tallyAfter(a, s, st)
+		h.last, h.after = s, after
+		return err
+	case follows(s, h.last, st.kind):
+		quiet, err := b.nothingAfter(a, s, st)
+		if err != nil {
+			return err
+		}
+		if quiet { // in order: all that was after the former is before the new one
+			h.prev, h.last, h.between, h.after = h.last, s, h.after, tally{}
+			return nil
+		}
+		m, err := b.shift(a, h.last, s, st)
+		h.prev, h.last, h.between, h.after = h.last, s, m.between, h.after.minus(m.leave).plus(m.enter)
+		return err
+	case h.prev == nil || follows(s, h.prev, st.kind):
+		m, err := b.shift(a, s, h.last, st)
+		h.prev, h.between = s, m.between
+		return err
+	}
+	return nil // history
+}
+
+// follows reports whether s stands after o in their stream. A retained snapshot
+// without usable time stands before every other one: it counts only where there
+// is nothing else (contract section 3).
 func follows(s, o *snapshot, kind byte) bool {
+	if timeless := s.stamp == beforeAll; timeless != (o.stamp == beforeAll) {
+		return !timeless
+	}
 	if kind == numbered {
 		return s.dot.Compare(o.dot) > 0
 	}
@@ -165,166 +210,35 @@ func (a *account) inForce() *snapshot {
 	return a.heads[*a.baseline].last
 }
 
-// tallyAfter adds up the effective deltas after a snapshot that has just taken
-// its place. A stream none of whose deltas can be after it costs nothing, which
-// is every stream when events come in order.
-func (b *batch) tallyAfter(a *account, s *snapshot, st stream) (tally, error) {
-	var t tally
-	for _, x := range a.order {
-		h := a.heads[x]
-		from, byDot := s.dot, x == st
-		if !byDot && x.kind == numbered {
-			from, byDot = s.covers[x.source], s.covers[x.source] != event.Dot{}
-		}
-		var err error
-		switch {
-		case x.kind == numbered && byDot:
-			if h.newest.Compare(from) > 0 {
-				err = b.scanForward(x, x.at(event.Dot{Epoch: from.Epoch, Seq: from.Seq + 1}), s, st, &t)
-			}
-		case h.peak <= s.stamp:
-		case x.kind == unnumbered:
-			err = b.scanForward(x, x.atStamp(s.stamp+1, ""), s, st, &t)
-		default:
-			err = b.scanBackward(x, s, st, &t)
-		}
-		if err != nil {
-			return t, err
-		}
+// place stores a new entry at its key and notes how far its stream reaches.
+func (b *batch) place(e *event.Event, key []byte, n *entry) error {
+	if err := b.store(key, n); err != nil || !e.Numbered() {
+		return err
 	}
-	return t, nil
-}
-
-// scanForward tallies the entries of x from a key on.
-func (b *batch) scanForward(x stream, from []byte, s *snapshot, st stream, t *tally) error {
-	prefix := x.prefix()
-	c := b.entries.Cursor()
-	for k, v := c.Seek(from); bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		if _, err := t.visit(k, v, x, s, st); err != nil {
-			return err
-		}
+	a, err := b.account(e.Tank)
+	if err != nil || a == nil {
+		return err
+	}
+	if h := a.heads[streamOf(e)]; h != nil && e.Dot.Compare(h.newest) > 0 {
+		h.newest = e.Dot
+		a.changed = true
 	}
 	return nil
 }
 
-// scanBackward tallies the entries of a numbered stream whose stamp is after the
-// snapshot's. It ends where no earlier entry can be: at the first peak that is
-// not after it.
-func (b *batch) scanBackward(x stream, s *snapshot, st stream, t *tally) error {
-	prefix := x.prefix()
-	c := b.entries.Cursor()
-	for k, v := lastOf(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Prev() {
-		n, err := t.visit(k, v, x, s, st)
-		if err != nil || n.peak <= s.stamp {
-			return err
-		}
-	}
-	return nil
-}
-
-// visit tallies one entry if it is effective and after the snapshot.
-func (t *tally) visit(k, v []byte, x stream, s *snapshot, st stream) (entry, error) {
-	n, err := decodeEntry(v)
-	if err != nil || !n.effective() {
-		return n, err
-	}
-	d := deltaOf(k, x, &n)
-	if after, byStamp := d.after(s, st); after {
-		t.count(d, byStamp, +1)
-	}
-	return n, nil
-}
-
-// deltaOf reads an entry as a delta.
-func deltaOf(key []byte, st stream, n *entry) *delta {
-	d := &delta{stream: st, stamp: n.stamp, byReceipt: n.has(flagByReceipt), suspect: n.has(flagSuspect),
-		typ: n.typ, amount: n.amount}
-	if st.kind == numbered {
-		d.dot = dotOfKey(key)
-	}
-	return d
-}
-
-// lastOf moves the cursor to the last key with the prefix.
-func lastOf(c *bbolt.Cursor, prefix []byte) (k, v []byte) {
-	end := append(bytes.Clone(prefix), 0xff)
-	for range 16 { // beyond any dot or stamp
-		end = append(end, 0xff)
-	}
-	return before(c, end)
-}
-
-// before moves the cursor to the last key below the given one.
-func before(c *bbolt.Cursor, key []byte) (k, v []byte) {
+// before, lastOf: the greatest key below one, and the greatest with a prefix.
+func before(c cursor, key []byte) (k, v []byte) {
 	if k, _ = c.Seek(key); k == nil {
 		return c.Last()
 	}
 	return c.Prev()
 }
 
-// place stores a new entry at its key and keeps the peaks of its stream: each
-// numbered entry carries the greatest stamp of a delta up to it.
-func (b *batch) place(e *event.Event, key []byte, n *entry) error {
-	n.peak = beforeAll
-	a, err := b.account(e.Tank)
-	if err != nil {
-		return err
+func lastOf(c cursor, prefix []byte) (k, v []byte) {
+	end := append(bytes.Clone(prefix), 0xff) // beyond any number, stamp or text that follows
+	k, v = before(c, append(end, bytes.Repeat([]byte{0xff}, 16)...))
+	if !bytes.HasPrefix(k, prefix) {
+		return nil, nil
 	}
-	st := streamOf(e)
-	if a == nil || !n.outcome.Accepted() && a.heads[st] == nil {
-		return b.store(key, n) // inert, in a stream that has no deltas
-	}
-	h := b.headOf(a, st)
-	a.changed = true
-	isDelta := e.Type.Delta() && n.outcome.Accepted()
-	if isDelta {
-		defer func() { h.peak = max(h.peak, n.stamp) }()
-	}
-	if st.kind == unnumbered {
-		return b.store(key, n)
-	}
-	c := b.entries.Cursor()
-	inOrder := e.Dot.Compare(h.newest) > 0
-	if inOrder {
-		n.peak = h.peak
-		h.newest = e.Dot
-	} else {
-		if k, v := before(c, key); bytes.HasPrefix(k, st.prefix()) {
-			prev, err := decodeEntry(v)
-			if err != nil {
-				return err
-			}
-			n.peak = prev.peak
-		}
-	}
-	if isDelta {
-		n.peak = max(n.peak, n.stamp)
-	}
-	if err := b.store(key, n); err != nil || inOrder {
-		return err
-	}
-	return b.raisePeaks(st, key, n.peak)
-}
-
-// raisePeaks carries the peak of an entry that came out of order to the entries
-// after it, as far as theirs are lower.
-func (b *batch) raisePeaks(st stream, key []byte, peak int64) error {
-	prefix := st.prefix()
-	for {
-		c := b.entries.Cursor() // a cursor does not survive a Put
-		c.Seek(key)
-		k, v := c.Next()
-		if !bytes.HasPrefix(k, prefix) {
-			return nil
-		}
-		n, err := decodeEntry(v)
-		if err != nil || n.peak >= peak {
-			return err
-		}
-		n.peak = peak
-		key = bytes.Clone(k)
-		if err := b.store(key, &n); err != nil {
-			return err
-		}
-	}
+	return k, v
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"oxyd/internal/event"
 )
@@ -15,7 +16,7 @@ func (b *batch) complete(a *account) (balance, totals bool, err error) {
 	missing := func(st stream, epoch uint64, gap event.Range) error {
 		totals = false
 		if !balance {
-			return nil
+			return errEnough
 		}
 		var err error
 		balance, err = b.inside(a, st, event.Dot{Epoch: epoch, Seq: gap.To})
@@ -28,12 +29,17 @@ func (b *batch) complete(a *account) (balance, totals bool, err error) {
 			return errRow
 		}
 		return missing(st, epoch, gap)
-	}); err != nil {
-		return false, false, err
+	}); err == nil {
+		err = b.forSkips(prefix, missing)
 	}
-	err = b.forSkips(prefix, missing)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return balance, totals, err
 }
+
+// errEnough ends a walk whose answer is known.
+var errEnough = errors.New("enough")
 
 // forOpen calls fn for every watermark below the prefix that has a gap.
 func (b *batch) forOpen(prefix []byte, fn func(r runs, st stream, epoch uint64) error) error {
@@ -71,9 +77,11 @@ func (b *batch) forSkips(prefix []byte, fn func(st stream, epoch uint64, gap eve
 		if err != nil {
 			return err
 		}
-		if _, all := r.covered(run); all {
+		to, missing := r.lastMissing(run)
+		if !missing {
 			continue
 		}
+		run.To = to
 		if err := fn(st, epoch, run); err != nil {
 			return err
 		}

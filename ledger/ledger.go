@@ -18,14 +18,15 @@
 //	journal     lsn                                   outcome, stamp, receipt, content, chain: append-only truth
 //	entries     tank 0 source 0 kind pos              the dedup mark and what the fold needs of the event;
 //	                                                  pos is epoch seq (numbered) or stamp event_id (unnumbered)
+//	moves       tank 0 stamp source 0 kind pos        the effective deltas by stamp: amount and kind
 //	ids         source 0 event_id                     the entry key, for ids that are not their event's NodeID
 //	seen        tank 0 source 0 1 epoch               watermark: every number up to low is accounted for
 //	runs        tank 0 source 0 1 epoch from          exact runs of accounted numbers above low
 //	skipped     tank 0 source 0 1 epoch from          runs the source said it cannot deliver
 //	tanks       tank                                  opening, totals, baseline, revision
-//	heads       tank 0 source 0 kind                  last and previous snapshot of a stream, tallies after each
+//	heads       tank 0 source 0 kind                  last and previous snapshot of a stream, tallies after and between
 //	operations  tank 0 type op 0 stamp source 0 id    the deltas of one business operation, the first is the one
-//	reversals   tank 0 source 0 event_id              who first took this delta back, before or after it came
+//	reversals   source 0 event_id 0 tank 0 reversal   the accepted reversals of an identity, before or after it came
 //	sources     source                                newest epoch, last heard
 //	epochs      source 0 epoch                        first heard
 //	quarantine  hash16                                what was refused, with its bytes and reason
@@ -125,7 +126,7 @@ type Ledger struct {
 	changed chan struct{} // closed and replaced after each commit
 }
 
-var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "tanks", "heads",
+var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "moves", "tanks", "heads",
 	"operations", "reversals", "sources", "epochs", "quarantine", "quarorder"}
 
 // Open opens or creates the account and journals the opening amounts of tanks

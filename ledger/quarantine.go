@@ -1,9 +1,13 @@
 package ledger
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"oxyd/internal/event"
@@ -16,7 +20,7 @@ type Kept struct {
 	Reason   event.Reason `json:"reason"`
 	Detail   string       `json:"detail,omitempty"`
 	Topic    string       `json:"topic"`
-	Payload  []byte       `json:"payload"` // as received
+	Payload  []byte       `json:"payload"` // as received, at most event.MaxBytes of it
 	Retained bool         `json:"retained,omitempty"`
 	Source   string       `json:"source,omitempty"`
 	EventID  string       `json:"event_id,omitempty"`
@@ -39,7 +43,13 @@ func (b *batch) keep(hash [32]byte, d *Delivery, reason event.Reason, detail str
 		}
 	} else {
 		first = true
-		k = Kept{ID: hex.EncodeToString(key), Reason: reason, Detail: detail, Topic: d.Topic, Payload: d.Payload,
+		payload := d.Payload
+		if len(payload) > event.MaxBytes {
+			sum := sha256.Sum256(payload)
+			detail = fmt.Sprintf("%s; kept are the first %d of %d bytes, SHA-256 %x", detail, event.MaxBytes, len(payload), sum)
+			payload = payload[:event.MaxBytes]
+		}
+		k = Kept{ID: hex.EncodeToString(key), Reason: reason, Detail: detail, Topic: d.Topic, Payload: payload,
 			Retained: d.Retained, Source: d.Event.Source, EventID: d.Event.ID, First: time.Unix(0, at).UTC(),
 			LSN: other, Order: b.meta.quarNext}
 		if err := b.quarorder.Put(lsnKey(k.Order), key); err != nil {
@@ -104,6 +114,9 @@ func (b *batch) repeatKept(in *incoming) (event.Reason, error) {
 	return r.reason, err
 }
 
+// ErrAmbiguous: the beginning of an id is that of more than one message.
+var ErrAmbiguous = errors.New("more than one quarantined message begins with this id")
+
 // Quarantine lists the newest kept messages first, at most limit of them.
 func (l *Ledger) Quarantine(limit int) ([]Kept, error) {
 	list := []Kept{}
@@ -127,17 +140,24 @@ func (l *Ledger) KeptByID(id string) (Kept, bool, error) {
 	var found Kept
 	ok := false
 	err := l.view(func(b *batch) error {
-		return b.quarantine.ForEach(func(key, row []byte) error {
-			full := hex.EncodeToString(key)
-			if full != id && (len(id) < 6 || len(id) > len(full) || full[:len(id)] != id) {
-				return nil
+		prefix, err := hex.DecodeString(id[:len(id)&^1])
+		if err != nil || len(id) < 6 {
+			return nil // no id at all
+		}
+		c := b.quarantine.Cursor()
+		for key, row := c.Seek(prefix); bytes.HasPrefix(key, prefix); key, row = c.Next() {
+			if !strings.HasPrefix(hex.EncodeToString(key), id) {
+				continue
 			}
 			if ok {
-				return fmt.Errorf("%q is the beginning of more than one quarantined message", id)
+				return fmt.Errorf("%w: %q", ErrAmbiguous, id)
 			}
 			ok = true
-			return json.Unmarshal(row, &found)
-		})
+			if err := json.Unmarshal(row, &found); err != nil {
+				return fmt.Errorf("quarantine row %x: %w", key, errRow)
+			}
+		}
+		return nil
 	})
 	return found, ok && err == nil, err
 }

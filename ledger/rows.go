@@ -100,12 +100,8 @@ type entry struct {
 	flags   uint8
 	lsn     uint64
 	stamp   int64
-	amount  int64 // nanograms
-	// peak is the greatest stamp of a delta at or before this place of its
-	// numbered stream. It lets a scan backwards by stamp end early although
-	// numbers and stamps need not agree.
-	peak int64
-	hash [16]byte // the first half of the content hash
+	amount  int64    // nanograms
+	hash    [16]byte // the first half of the content hash
 }
 
 const (
@@ -114,6 +110,7 @@ const (
 	flagConflicted                   // its identity or number came again with other content
 	flagByReceipt                    // stamped by its receipt
 	flagSuspect                      // quality "suspect"
+	flagExcluded                     // a reversal whose target is no delta of its tank: not in the facts
 	flagOwnID                        // its event_id is not its NodeID and stands in the ids bucket
 )
 
@@ -126,21 +123,20 @@ func (n *entry) effective() bool {
 }
 
 func (n *entry) encode() []byte {
-	e := make(encoder, 0, 52)
+	e := make(encoder, 0, 43)
 	e.u8(uint8(n.outcome))
 	e.u8(uint8(n.typ))
 	e.u8(n.flags)
 	e.u64(n.lsn)
 	e.i64(n.stamp)
 	e.i64(n.amount)
-	e.i64(n.peak)
 	return append(e, n.hash[:]...)
 }
 
 func decodeEntry(row []byte) (entry, error) {
 	d := decoder{b: row}
 	n := entry{outcome: Outcome(d.u8()), typ: event.Type(d.u8()), flags: d.u8(),
-		lsn: d.u64(), stamp: d.i64(), amount: d.i64(), peak: d.i64()}
+		lsn: d.u64(), stamp: d.i64(), amount: d.i64()}
 	copy(n.hash[:], d.take(16))
 	return n, d.done()
 }
@@ -163,14 +159,14 @@ type tally struct {
 	events, byReceipt, suspects uint64
 }
 
-// head is the row of one stream: its last snapshot, the one before it, and the
-// tallies of all the tank's deltas after each. With them an event in order
-// touches no history (contract section 5).
+// head is the row of one stream: its last snapshot, the one before it, and what
+// the tank's effective deltas add up to after the last one, and between the two.
+// With them an event in order touches no history (contract section 5).
 type head struct {
-	last, prev           *snapshot
-	afterLast, afterPrev tally
-	peak                 int64     // greatest stamp of a delta of this stream
-	newest               event.Dot // greatest dot of any entry of this stream
+	last, prev *snapshot
+	after      tally     // after last
+	between    tally     // after prev and not after last
+	newest     event.Dot // greatest dot of any entry of this stream
 }
 
 func (e *encoder) snapshot(s *snapshot) {
@@ -212,30 +208,26 @@ func (h *head) encode() []byte {
 	e := make(encoder, 0, 320)
 	e.snapshot(h.last)
 	e.snapshot(h.prev)
-	e.tally(&h.afterLast)
-	e.tally(&h.afterPrev)
-	e.i64(h.peak)
+	e.tally(&h.after)
+	e.tally(&h.between)
 	e.dot(h.newest)
 	return e
 }
 
 func decodeHead(row []byte) (*head, error) {
 	d := decoder{b: row}
-	h := &head{last: d.snapshot(), prev: d.snapshot(), afterLast: d.tally(), afterPrev: d.tally(),
-		peak: d.i64(), newest: d.dot()}
+	h := &head{last: d.snapshot(), prev: d.snapshot(), after: d.tally(), between: d.tally(), newest: d.dot()}
 	return h, d.done()
 }
 
 // tank is the row of one account.
 type tank struct {
-	registered int64 // receipt instant of the first mention
-	opening    *Sum  // before everything; fixed once journalled
-	consumed   Sum   // totals over the effective deltas
-	refilled   Sum
+	registered int64   // receipt instant of the first mention
+	opening    *Sum    // before everything; fixed once journalled
+	all        tally   // over all effective deltas: the totals
 	latest     int64   // greatest stamp so far, of any event
-	asOf       int64   // greatest stamp of an event that counted
 	baseline   *stream // whose last snapshot is the one in force
-	conflict   bool    // met since the baseline in force
+	doubt      int64   // greatest stamp of an event that a conflict is about; a baseline from then on repairs it
 	revision   uint64
 }
 
@@ -246,16 +238,14 @@ func (t *tank) encode() []byte {
 	if t.opening != nil {
 		e.sum(*t.opening)
 	}
-	e.sum(t.consumed)
-	e.sum(t.refilled)
+	e.tally(&t.all)
 	e.i64(t.latest)
-	e.i64(t.asOf)
 	e.bool(t.baseline != nil)
 	if t.baseline != nil {
 		e.text(t.baseline.source)
 		e.u8(t.baseline.kind)
 	}
-	e.bool(t.conflict)
+	e.i64(t.doubt)
 	e.u64(t.revision)
 	return e
 }
@@ -267,12 +257,15 @@ func decodeTank(id string, row []byte) (*tank, error) {
 		s := d.sum()
 		t.opening = &s
 	}
-	t.consumed, t.refilled, t.latest, t.asOf = d.sum(), d.sum(), d.i64(), d.i64()
+	t.all, t.latest = d.tally(), d.i64()
 	if d.bool() {
 		t.baseline = &stream{tank: id, source: d.text(), kind: d.u8()}
 	}
-	t.conflict, t.revision = d.bool(), d.u64()
+	t.doubt, t.revision = d.i64(), d.u64()
 	return t, d.done()
 }
+
+// inDoubt reports whether a conflict is open that no newer baseline has repaired.
+func (t *tank) inDoubt() bool { return t.doubt != beforeAll }
 
 func amountOf(s *snapshot) physic.Mass { return physic.Mass(s.remaining) }

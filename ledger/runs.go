@@ -188,3 +188,14 @@ func (r runs) lastGap() (gap event.Range, ok bool) {
 	}
 	return event.Range{From: low + 1, To: have.From - 1}, true
 }
+
+// lastMissing gives the greatest number of the run that is not accounted for.
+func (r runs) lastMissing(run event.Range) (n uint64, ok bool) {
+	n = run.To
+	if r.row.above > 0 {
+		if _, have, ok := r.at(n); ok && have.From <= n {
+			n = have.From - 1 // runs do not touch: this one is missing, or low
+		}
+	}
+	return n, n >= run.From && n > r.row.low
+}

@@ -13,10 +13,10 @@ var earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // usable reports whether the event's own instant can be its stamp: the source's
 // clock was synchronised, and it is neither from before 2020 nor more than
-// MaxAhead beyond the receipt.
-func usable(e *event.Event, receipt int64) bool {
+// MaxAhead beyond what the ledger's clock says.
+func usable(e *event.Event, wall int64) bool {
 	return !e.Unsynced && !e.OccurredAt.Before(earliest) &&
-		!e.OccurredAt.After(time.Unix(0, receipt).Add(MaxAhead))
+		!e.OccurredAt.After(time.Unix(0, wall).Add(MaxAhead))
 }
 
 // stamp gives a new event its place in time, once and for ever (contract section

@@ -1,0 +1,225 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+
+	"oxyd/internal/event"
+)
+
+// cursor is what a scan needs of a bolt cursor.
+type cursor interface {
+	Seek(key []byte) (k, v []byte)
+	Last() (k, v []byte)
+	Prev() (k, v []byte)
+}
+
+// The bucket moves holds the effective deltas of a tank by stamp, so that what
+// lies after a snapshot, or between two, is one range, whoever sent it and in
+// whatever order it came. By number the same is a range of entries.
+
+// moveKey puts the stamp behind the tank of an entry key.
+func moveKey(key []byte, stamp int64) []byte {
+	n := bytes.IndexByte(key, 0) + 1
+	k := append(make([]byte, 0, len(key)+8), key[:n]...)
+	k = binary.BigEndian.AppendUint64(k, uint64(stamp)^(1<<63))
+	return append(k, key[n:]...)
+}
+
+// moveStamp reads the stamp of a key below the tank's prefix.
+func moveStamp(k []byte, prefix int) int64 {
+	return int64(binary.BigEndian.Uint64(k[prefix:]) ^ (1 << 63))
+}
+
+func (d *delta) encodeMove() []byte {
+	e := make(encoder, 0, 10)
+	e.u8(uint8(d.typ))
+	e.bool(d.byReceipt)
+	e.bool(d.suspect)
+	e.i64(d.amount)
+	return e
+}
+
+func decodeMove(k, v []byte, prefix int) (*delta, error) {
+	n := entry{stamp: moveStamp(k, prefix)}
+	d := decoder{b: v}
+	n.typ = event.Type(d.u8())
+	if d.bool() {
+		n.flags |= flagByReceipt
+	}
+	if d.bool() {
+		n.flags |= flagSuspect
+	}
+	n.amount = d.i64()
+	key := append(bytes.Clone(k[:prefix]), k[prefix+8:]...)
+	return deltaOf(key, &n), d.done()
+}
+
+// scanStamps visits the tank's effective deltas with a stamp in (from, to].
+func (b *batch) scanStamps(tankID string, from, to int64, visit func(*delta)) error {
+	if from >= to {
+		return nil
+	}
+	prefix := append([]byte(tankID), 0)
+	first := binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(from+1)^(1<<63))
+	c := b.moves.Cursor()
+	for k, v := c.Seek(first); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if moveStamp(k, len(prefix)) > to {
+			return nil
+		}
+		d, err := decodeMove(k, v, len(prefix))
+		if err != nil {
+			return err
+		}
+		visit(d)
+	}
+	return nil
+}
+
+// scanDots visits the effective deltas of a numbered stream in (from, to].
+func (b *batch) scanDots(x stream, from, to event.Dot, visit func(*delta)) error {
+	prefix := x.prefix()
+	c := b.entries.Cursor()
+	for k, v := c.Seek(x.at(event.Dot{Epoch: from.Epoch, Seq: from.Seq + 1})); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if dotOfKey(k).Compare(to) > 0 {
+			return nil
+		}
+		n, err := decodeEntry(v)
+		if err != nil {
+			return err
+		}
+		if n.effective() {
+			visit(deltaOf(k, &n))
+		}
+	}
+	return nil
+}
+
+// lastMove gives the greatest stamp of an effective delta of the tank, or
+// beforeAll.
+func (b *batch) lastMove(tankID string) int64 {
+	prefix := append([]byte(tankID), 0)
+	k, _ := lastOf(b.moves.Cursor(), prefix)
+	if k == nil {
+		return beforeAll
+	}
+	return moveStamp(k, len(prefix))
+}
+
+// endOfStream is beyond every dot.
+var endOfStream = event.Dot{Epoch: math.MaxUint64, Seq: math.MaxUint64}
+
+// nothingAfter reports whether no delta can be after the snapshot, which is so
+// for every new one as long as events come in order.
+func (b *batch) nothingAfter(a *account, s *snapshot, st stream) (bool, error) {
+	stamps := false
+	for _, x := range a.order {
+		upTo, byDot := s.sorts(x, st)
+		if byDot && a.heads[x].newest.Compare(upTo) > 0 {
+			return false, nil
+		}
+		stamps = stamps || !byDot
+	}
+	return !stamps || b.lastMove(a.id) <= s.stamp, nil
+}
+
+// tallyAfter adds up the effective deltas after a snapshot.
+func (b *batch) tallyAfter(a *account, s *snapshot, st stream) (tally, error) {
+	var t tally
+	stamped := func(d *delta) {
+		if after, byStamp := d.after(s, st); after && byStamp {
+			t.count(d, true, +1)
+		}
+	}
+	if err := b.scanStamps(a.id, s.stamp, math.MaxInt64, stamped); err != nil {
+		return t, err
+	}
+	for _, x := range a.order {
+		upTo, byDot := s.sorts(x, st)
+		if !byDot {
+			continue
+		}
+		if err := b.scanDots(x, upTo, endOfStream, func(d *delta) { t.count(d, false, +1) }); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// shift is what changes when one snapshot takes the place of another before it in
+// their stream.
+type shift struct {
+	leave   tally // to take out of the tally after the first
+	enter   tally // to add to it
+	between tally // after the first and not after the second
+}
+
+// shift compares two snapshots of stream st. It reads the deltas that lie between
+// them and no others, except for a source that only one of them covers.
+func (b *batch) shift(a *account, old, now *snapshot, st stream) (shift, error) {
+	var m shift
+	mixed := map[stream]bool{}
+	visit := func(d *delta) { m.visit(d, old, now, st) }
+	for _, x := range a.order {
+		was, byDot := old.sorts(x, st)
+		is, alsoByDot := now.sorts(x, st)
+		if byDot != alsoByDot {
+			mixed[x] = true
+			if err := b.visitMixed(a.id, x, old, now, st, visit); err != nil {
+				return m, err
+			}
+		}
+		if !byDot || !alsoByDot {
+			continue
+		}
+		if was.Compare(is) > 0 {
+			was, is = is, was
+		}
+		if err := b.scanDots(x, was, is, visit); err != nil {
+			return m, err
+		}
+	}
+	return m, b.scanStamps(a.id, min(old.stamp, now.stamp), max(old.stamp, now.stamp), func(d *delta) {
+		_, byDot := old.sorts(d.stream, st)
+		if !mixed[d.stream] && !byDot {
+			visit(d)
+		}
+	})
+}
+
+// visitMixed visits every delta of x that is after one snapshot or the other,
+// where one sorts them by dot and the other by stamp.
+func (b *batch) visitMixed(tankID string, x stream, old, now *snapshot, st stream, visit func(*delta)) error {
+	upTo, byDot := old.sorts(x, st)
+	stamp := now.stamp
+	if !byDot {
+		upTo, _ = now.sorts(x, st)
+		stamp = old.stamp
+	}
+	if err := b.scanDots(x, upTo, endOfStream, visit); err != nil {
+		return err
+	}
+	return b.scanStamps(tankID, stamp, math.MaxInt64, func(d *delta) {
+		if d.stream == x && d.dot.Compare(upTo) <= 0 {
+			visit(d)
+		}
+	})
+}
+
+func (m *shift) visit(d *delta, old, now *snapshot, st stream) {
+	wasAfter, byOld := d.after(old, st)
+	isAfter, byNow := d.after(now, st)
+	if wasAfter && !isAfter {
+		m.between.count(d, byOld, +1)
+	}
+	if wasAfter == isAfter && byOld == byNow {
+		return
+	}
+	if wasAfter {
+		m.leave.count(d, byOld, +1)
+	}
+	if isAfter {
+		m.enter.count(d, byNow, +1)
+	}
+}
