@@ -50,12 +50,13 @@ type Ingest struct {
 // message, then take all that wait, so that one message alone is committed at
 // once and a flood shares its commits.
 func (i *Ingest) Run(ctx context.Context, take func(ctx context.Context, limit int) ([]Message, error)) error {
+	var d event.Decoder
 	for {
 		batch, err := take(ctx, MaxBatch)
 		if err != nil {
 			return nil // the connection has ended; its messages come again
 		}
-		if err := i.batch(batch); err != nil {
+		if err := i.batch(&d, batch); err != nil {
 			return err
 		}
 	}
@@ -63,10 +64,10 @@ func (i *Ingest) Run(ctx context.Context, take func(ctx context.Context, limit i
 
 // batch commits the messages and then acknowledges them, in the order in which
 // they came [MQTT-4.6.0-2].
-func (i *Ingest) batch(batch []Message) error {
+func (i *Ingest) batch(d *event.Decoder, batch []Message) error {
 	deliveries := make([]ledger.Delivery, len(batch))
 	for n := range batch {
-		deliveries[n] = i.decode(&batch[n])
+		deliveries[n] = i.decode(d, &batch[n])
 	}
 	results, err := i.Apply(deliveries)
 	if err != nil {
@@ -82,7 +83,7 @@ func (i *Ingest) batch(batch []Message) error {
 // decode makes a delivery of a message. What is no event stays a delivery, with
 // the reason: it is quarantined with its bytes and acknowledged like the rest,
 // since a message that is never acknowledged fills the broker's window.
-func (i *Ingest) decode(m *Message) ledger.Delivery {
+func (i *Ingest) decode(decoder *event.Decoder, m *Message) ledger.Delivery {
 	d := ledger.Delivery{Topic: m.Topic, Payload: m.Payload, Retained: m.Retained}
 	tank, leaf, ok := i.Split(m.Topic)
 	kind, known := event.TypeOfTopic(leaf)
@@ -91,7 +92,7 @@ func (i *Ingest) decode(m *Message) ledger.Delivery {
 		return d
 	}
 	var err error
-	if d.Event, err = event.Decode(kind, tank, m.Payload); err != nil && !errors.As(err, &d.Form) {
+	if d.Event, err = decoder.Decode(kind, tank, m.Payload); err != nil && !errors.As(err, &d.Form) {
 		d.Form = &event.FormError{Reason: event.Malformed, Detail: err.Error()}
 	}
 	return d

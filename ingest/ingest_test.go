@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"periph.io/x/conn/v3/physic"
 
+	"oxyd/internal/event"
 	"oxyd/ledger"
 )
 
@@ -153,7 +154,7 @@ func TestUnknownTopicIsQuarantined(t *testing.T) {
 	in := &Ingest{Split: split, Apply: b.l.Apply, Log: zerolog.Nop()}
 	for _, topic := range []string{"oxyd/base/tank/A/balance", "other", "oxyd/base/tank/A"} {
 		acked := false
-		if err := in.batch([]Message{{Topic: topic, Payload: []byte("x"), Ack: func() { acked = true }}}); err != nil || !acked {
+		if err := in.batch(new(event.Decoder), []Message{{Topic: topic, Payload: []byte("x"), Ack: func() { acked = true }}}); err != nil || !acked {
 			t.Fatalf("%s: %v, acknowledged %v", topic, err, acked)
 		}
 	}

@@ -14,10 +14,19 @@ type incoming struct {
 	at     int64 // receipt instant: rises with each delivery
 	wall   int64 // what the clock says, which may have been set back
 	hash   event.Hash
+	st     stream
 	usable bool   // occurred_at can serve as the stamp
 	seen   runs   // of a numbered event
 	byNo   *known // what stands under its number
 	byID   *known // what stands under its identity
+}
+
+// key is where the event stands in its stream.
+func (in *incoming) key(stamp int64) []byte {
+	if in.st.kind == numbered {
+		return in.st.at(in.Event.Dot)
+	}
+	return in.st.atStamp(stamp, in.Event.ID)
 }
 
 // known is an entry that the ledger already has.
@@ -42,7 +51,8 @@ func (b *batch) decide(d *Delivery, wall, at int64) (Result, error) {
 		_, err := b.keep(key, d, d.Form.Reason, d.Form.Detail, at, 0)
 		return Result{Outcome: Quarantined, Reason: d.Form.Reason}, err
 	}
-	in := &incoming{Delivery: d, at: at, wall: wall, usable: usable(&d.Event, wall)}
+	in := &incoming{Delivery: d, at: at, wall: wall, st: streamOf(&d.Event),
+		usable: usable(&d.Event, wall)}
 	b.canonical = d.Event.AppendCanonical(b.canonical[:0])
 	in.hash = sha256.Sum256(b.canonical)
 	if err := b.hear(&d.Event, at); err != nil {
@@ -116,7 +126,7 @@ func (b *batch) recognise(in *incoming) error {
 			return err
 		}
 		if e.Dot.Seq <= in.seen.row.most { // beyond it nothing was met
-			if in.byNo, err = b.load(streamOf(e).at(e.Dot)); err != nil {
+			if in.byNo, err = b.load(in.st.at(e.Dot)); err != nil {
 				return err
 			}
 		}
@@ -416,7 +426,7 @@ func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, 
 	if e.Suspect {
 		n.flags |= flagSuspect
 	}
-	key := entryKey(e, n.stamp)
+	key := in.key(n.stamp)
 	if !e.HasNodeID() {
 		n.flags |= flagOwnID
 		if n.outcome != Conflict { // there the identity stays with the first content
@@ -431,7 +441,7 @@ func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, 
 		}
 	}
 	if n.outcome != Conflict || e.Numbered() && in.byNo == nil {
-		if err := b.place(e, key, n); err != nil {
+		if err := b.place(in, key, n); err != nil {
 			return 0, err
 		}
 	}

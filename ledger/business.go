@@ -10,7 +10,7 @@ import (
 // move decides a new delta: whether it is effective, and then where it counts.
 func (b *batch) move(in *incoming, a *account, n *entry) (Outcome, error) {
 	e := &in.Event
-	b.headOf(a, streamOf(e))
+	b.headOf(a, in.st)
 	if e.Operation != "" {
 		if err := b.contend(e, a, n); err != nil {
 			return 0, err
@@ -23,7 +23,7 @@ func (b *batch) move(in *incoming, a *account, n *entry) (Outcome, error) {
 	if e.Suspect {
 		n.flags |= flagSuspect
 	}
-	after, err := b.contribute(a, deltaOf(entryKey(e, n.stamp), n), +1)
+	after, err := b.contribute(a, deltaIn(in.st, in.key(n.stamp), n), +1)
 	if after {
 		return Applied, err
 	}

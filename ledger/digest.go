@@ -46,7 +46,7 @@ func conflictOf(id event.Identity) facts {
 // identityBytes joins source and id so that no other pair gives the same bytes:
 // neither contains a zero byte.
 func identityBytes(id event.Identity) []byte {
-	b := make([]byte, 0, len(id.Source)+len(id.ID)+2+32)
+	b := make([]byte, 0, 160)
 	b = append(append(b, id.Source...), 0)
 	return append(append(b, id.ID...), 0)
 }

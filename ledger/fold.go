@@ -25,6 +25,10 @@ type delta struct {
 // deltaOf reads an entry as a delta.
 func deltaOf(key []byte, n *entry) *delta {
 	st, _ := parseStream(key)
+	return deltaIn(st, key, n)
+}
+
+func deltaIn(st stream, key []byte, n *entry) *delta {
 	d := &delta{stream: st, key: key, stamp: n.stamp, byReceipt: n.has(flagByReceipt), suspect: n.has(flagSuspect),
 		typ: n.typ, amount: n.amount}
 	if st.kind == numbered {
@@ -121,7 +125,7 @@ func (b *batch) contribute(a *account, d *delta, sign int) (afterBaseline bool, 
 // one; between or before the others it touches history.
 func (b *batch) measure(in *incoming, a *account, n *entry) (Outcome, error) {
 	e := &in.Event
-	st := streamOf(e)
+	st := in.st
 	s := &snapshot{id: e.ID, dot: e.Dot, stamp: n.stamp, byReceipt: n.has(flagByReceipt), suspect: e.Suspect,
 		remaining: int64(e.Amount), occurredAt: instant(e.OccurredAt), covers: e.Covers}
 	h := b.headOf(a, st)
@@ -211,16 +215,16 @@ func (a *account) inForce() *snapshot {
 }
 
 // place stores a new entry at its key and notes how far its stream reaches.
-func (b *batch) place(e *event.Event, key []byte, n *entry) error {
-	if err := b.store(key, n); err != nil || !e.Numbered() {
+func (b *batch) place(in *incoming, key []byte, n *entry) error {
+	if err := b.store(key, n); err != nil || in.st.kind != numbered {
 		return err
 	}
-	a, err := b.account(e.Tank)
+	a, err := b.account(in.st.tank)
 	if err != nil || a == nil {
 		return err
 	}
-	if h := a.heads[streamOf(e)]; h != nil && e.Dot.Compare(h.newest) > 0 {
-		h.newest = e.Dot
+	if h := a.heads[in.st]; h != nil && in.Event.Dot.Compare(h.newest) > 0 {
+		h.newest = in.Event.Dot
 		a.changed = true
 	}
 	return nil

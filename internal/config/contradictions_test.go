@@ -211,7 +211,7 @@ func TestNoContradiction(t *testing.T) {
 func TestBounds(t *testing.T) {
 	for _, tc := range []struct{ key, inside, outside string }{
 		{"mqtt.keepalive", "5s 1h", "4s 3601s 0s"},
-		{"broker.max_bytes", "8MiB 1024GiB", "8191KiB 1025GiB"},
+		{"broker.max_bytes", "16MiB 1024GiB", "16383KiB 1025GiB"},
 		{"broker.ack_wait", "1s 5m", "999ms 301s"},
 		{"broker.max_ack_pending", "1 10000", "0 10001"},
 		{"ledger.redelivery_window", "72h 168h", "999ms 0s"},

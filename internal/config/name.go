@@ -86,7 +86,7 @@ func brokerURL(text string) (string, error) {
 	if err != nil {
 		return "", errors.New("is not an address such as tcp://127.0.0.1:1883")
 	}
-	defaultPort := map[string]string{"tcp": "1883", "ssl": "8883", "ws": "80", "wss": "443", "unix": ""}
+	defaultPort := map[string]string{"tcp": "1883", "ssl": "8883", "unix": ""}
 	switch u.Scheme {
 	case "mqtt":
 		u.Scheme = "tcp"
@@ -96,10 +96,10 @@ func brokerURL(text string) (string, error) {
 	port, known := defaultPort[u.Scheme]
 	switch {
 	case !known:
-		return "", fmt.Errorf("has the scheme %q: use tcp, ssl, ws, wss or unix", shorten(u.Scheme))
+		return "", fmt.Errorf("has the scheme %q: use tcp, ssl or unix", shorten(u.Scheme))
 	case u.User != nil:
 		return "", errors.New("carries a user: use mqtt.username and mqtt.password_file")
-	case u.RawQuery != "" || u.Fragment != "" || (u.Scheme == "tcp" || u.Scheme == "ssl") && strings.Trim(u.Path, "/") != "":
+	case u.RawQuery != "" || u.Fragment != "" || u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
 		return "", errors.New("has more than a scheme, a host and a port")
 	case u.Scheme == "unix" && (u.Host != "" || u.Path == ""):
 		return "", errors.New("is not a socket such as unix:///run/mosquitto.sock")
@@ -112,5 +112,5 @@ func brokerURL(text string) (string, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", fmt.Errorf("has the port %s: use 1 to 65535", shorten(port))
 	}
-	return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port) + strings.TrimSuffix(u.Path, "/"), nil
+	return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port), nil
 }

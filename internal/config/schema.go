@@ -193,10 +193,9 @@ type Simulated struct {
 // MQTT is a client's way to a broker.
 type MQTT struct {
 	// Broker is tcp://host:port, ssl://host:port (mqtt://, mqtts://, tls:// and
-	// a bare host:port are taken too), ws:// or wss:// with a path, or
-	// unix:///path. Default: the embedded broker where its section stands, else
-	// tcp://127.0.0.1:1883. After parsing its scheme is tcp, ssl, ws, wss or
-	// unix, and all but unix have a port.
+	// a bare host:port are taken too), or unix:///path. Default: the embedded
+	// broker where its section stands, else tcp://127.0.0.1:1883. After parsing
+	// its scheme is tcp, ssl or unix, and all but unix have a port.
 	Broker string `yaml:"broker"`
 
 	// Username, and PasswordFile: a file whose only line is the password.
@@ -204,7 +203,7 @@ type MQTT struct {
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
 
-	// CAFile holds the PEM certificates that are trusted for ssl:// and wss://.
+	// CAFile holds the PEM certificates that are trusted for ssl://.
 	// Default: the system's.
 	CAFile string `yaml:"ca_file"`
 
@@ -223,7 +222,7 @@ type Broker struct {
 	Listen string `yaml:"listen"`
 
 	// MaxBytes bounds what it keeps on disk; at the bound it gives no PUBACK
-	// and the outboxes keep their events. Default 256 MiB, 8 MiB to 1 TiB.
+	// and the outboxes keep their events. Default 256 MiB, 16 MiB to 1 TiB.
 	MaxBytes Size `yaml:"max_bytes"`
 
 	// AckWait is the time after which it sends an unacknowledged message

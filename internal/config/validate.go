@@ -131,7 +131,7 @@ func (r *reader) validateMQTT(c *Config) {
 	for _, f := range []struct{ key, value string }{{"ca_file", m.CAFile}, {"cert_file", m.CertFile}, {"key_file", m.KeyFile}} {
 		if path := "mqtt." + f.key; r.stands(path) {
 			r.notEmpty(path, f.value)
-			if !strings.HasPrefix(m.Broker, "ssl://") && !strings.HasPrefix(m.Broker, "wss://") {
+			if !strings.HasPrefix(m.Broker, "ssl://") {
 				r.fault(path, []string{"mqtt.broker"}, "has no effect over %s: use ssl://", shorten(m.Broker))
 			}
 		}
@@ -157,7 +157,7 @@ func (r *reader) validateMQTT(c *Config) {
 func (r *reader) validateBroker(c *Config) {
 	b := c.Broker
 	loopback := r.listen("broker.listen", b.Listen)
-	within(r, "broker.max_bytes", b.MaxBytes, 8<<20, 1<<40)
+	within(r, "broker.max_bytes", b.MaxBytes, 16<<20, 1<<40)
 	within(r, "broker.ack_wait", b.AckWait, Duration(time.Second), Duration(5*time.Minute))
 	within(r, "broker.max_ack_pending", b.MaxAckPending, 1, 10000)
 	r.both("broker.username", "broker.password_file")

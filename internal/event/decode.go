@@ -17,10 +17,21 @@ import (
 // Unknown fields are ignored, and so are those that belong to another type of
 // event, whatever they hold: a stranger may send one structure for all.
 func Decode(t Type, tank string, payload []byte) (Event, error) {
+	return new(Decoder).Decode(t, tank, payload)
+}
+
+// Decoder decodes one message after the other and keeps its working memory, which
+// is most of what decoding one costs. The zero Decoder is ready. It serves one
+// goroutine.
+type Decoder struct{ d decoder }
+
+// Decode is the function Decode.
+func (x *Decoder) Decode(t Type, tank string, payload []byte) (Event, error) {
 	if len(payload) > MaxBytes {
 		return Event{}, &FormError{TooLarge, strconv.Itoa(len(payload)) + " bytes, at most " + strconv.Itoa(MaxBytes)}
 	}
-	var d decoder
+	d := &x.d
+	*d = decoder{scanner: scanner{json: d.json}}
 	if fault := d.scan(payload); fault != nil {
 		return Event{}, fault
 	}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed is the import graph: which packages of ours each package may import.
+// Stations do not import each other sideways; internal/daemon joins them.
+var allowed = map[string][]string{
+	"oxyd":                                {"oxyd/internal/cli"},
+	"oxyd/sensors":                        {},
+	"oxyd/sensors/internal/chip":          {},
+	"oxyd/mqtt":                           {},
+	"oxyd/ingest":                         {"oxyd/internal/event", "oxyd/ledger"},
+	"oxyd/ledger":                         {"oxyd/internal/event", "oxyd/internal/boltfile"},
+	"oxyd/internal/event":                 {},
+	"oxyd/internal/boltfile":              {},
+	"oxyd/internal/boltfile/boltfiletest": {"oxyd/internal/boltfile"},
+	"oxyd/internal/clock":                 {},
+	"oxyd/internal/outbox":                {"oxyd/internal/event", "oxyd/internal/boltfile"},
+	"oxyd/internal/config":                {"oxyd/internal/event"},
+	"oxyd/internal/web":                   {"oxyd/internal/event", "oxyd/ledger"},
+	"oxyd/internal/mqtttest":              {},
+	"oxyd/internal/daemon": {"oxyd/ingest", "oxyd/internal/boltfile", "oxyd/internal/clock", "oxyd/internal/config",
+		"oxyd/internal/event", "oxyd/internal/outbox", "oxyd/internal/web", "oxyd/ledger", "oxyd/mqtt", "oxyd/sensors"},
+	"oxyd/internal/cli": {"oxyd/internal/config", "oxyd/internal/daemon", "oxyd/internal/event", "oxyd/internal/web", "oxyd/ledger"},
+	"oxyd/bench":        {"oxyd/ingest", "oxyd/internal/event", "oxyd/ledger", "oxyd/mqtt"},
+	"oxyd/internal/e2e": {}, "oxyd/internal/mutants": {},
+}
+
+func TestImportGraph(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	seen := 0
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; seen++ {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		edges, known := allowed[p.ImportPath]
+		if !known {
+			t.Errorf("package %s has no line in the import graph", p.ImportPath)
+		}
+		for _, i := range p.Imports {
+			if strings.HasPrefix(i, "oxyd/") && !slices.Contains(edges, i) {
+				t.Errorf("%s may not import %s", p.ImportPath, i)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("go list named %d packages only", seen)
+	}
+}

@@ -1,0 +1,129 @@
+// Package cli is the command line: one struct and one file per command, whose
+// tags are the usage text.
+//
+// The invariant it keeps: no command opens a store. What concerns a live one is
+// asked of the running daemon over its control socket, and nothing that a sensor,
+// a stranger's message or a tank's name can hold reaches the terminal as a
+// control character.
+//
+// It does not wire a daemon together (package daemon), and it does not exit the
+// process: Run gives the code, main exits with it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"oxyd/internal/config"
+)
+
+// The exit codes (contract section 8).
+const (
+	ExitDone   = 0
+	ExitFailed = 1 // it failed, or a check does not hold
+	ExitUsage  = 2 // the command line makes no sense
+)
+
+const about = `oxyd keeps the oxygen account of a base: it reads tank sensors, publishes what they measure over MQTT, and keeps a balance per tank that repeats, late messages and power cuts do not falsify.
+
+Commands that need a live store ask the running daemon over {data_dir}/oxyd.sock. Exit codes: 0 done, 1 failed, 2 wrong usage.`
+
+// commands is the whole command line.
+type commands struct {
+	Run        runCmd        `cmd:"" help:"Run the daemon in the foreground until it is told to stop."`
+	Check      checkCmd      `cmd:"" help:"Read a config and say everything that is wrong with it."`
+	Tanks      tanksCmd      `cmd:"" help:"List the tanks with their balances."`
+	Sources    sourcesCmd    `cmd:"" help:"List who has sent events, and what of them is missing."`
+	Quarantine quarantineCmd `cmd:"" help:"Look at messages that were refused and kept."`
+	Record     recordCmd     `cmd:"" help:"Book an event by hand."`
+	Version    versionCmd    `cmd:"" help:"Tell the version of this program."`
+}
+
+// terminal is what a command may touch of the world.
+type terminal struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+}
+
+// Run does what args ask for, without the program's name in them, and gives the
+// exit code. It ends early when ctx does. No command reads its input.
+func Run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	s := &terminal{ctx: ctx, stdout: stdout, stderr: stderr}
+	helped := false
+	parser, err := kong.New(&commands{}, kong.Name("oxyd"), kong.Description(about),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
+	if err != nil {
+		s.complain(err)
+		return ExitFailed
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case helped: // the help is out, and what else the arguments lack does not matter
+		return ExitDone
+	case err != nil:
+		s.complain(&hinted{err, "see: " + commandOf(err) + " --help"})
+		return ExitUsage
+	}
+	if err := command.Run(s); err != nil {
+		s.complain(err)
+		return ExitFailed
+	}
+	return ExitDone
+}
+
+// commandOf gives the command that a usage error is about, as far as it got.
+func commandOf(err error) string {
+	parse, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || parse.Context == nil || parse.Context.Selected() == nil {
+		return "oxyd"
+	}
+	return parse.Context.Selected().FullPath()
+}
+
+// complain writes an error to stderr, every fault of a config on a line of its
+// own, and the hint that it carries.
+func (s *terminal) complain(err error) {
+	lines := strings.Split(err.Error(), "\n") // joined errors are apart
+	if faults, ok := errors.AsType[config.Faults](err); ok {
+		lines = lines[:0]
+		for _, f := range faults {
+			lines = append(lines, f.String())
+		}
+	}
+	for _, line := range lines {
+		fmt.Fprintf(s.stderr, "oxyd: error: %s\n", printable(line))
+	}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) && h.Hint() != "" {
+		fmt.Fprintf(s.stderr, "oxyd: hint: %s\n", printable(h.Hint()))
+	}
+}
+
+// hinted is an error with advice.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h *hinted) Hint() string  { return h.hint }
+func (h *hinted) Unwrap() error { return h.error }
+
+// configFlag names the config; every command that needs one embeds it.
+type configFlag struct {
+	Config string `short:"c" placeholder:"FILE" help:"Config file. Default: ./config.yaml, then /etc/oxyd/config.yaml."`
+}
+
+// load finds and reads the config.
+func (f *configFlag) load() (cfg *config.Config, path string, err error) {
+	if path, err = config.Find(f.Config); err != nil {
+		return nil, "", err
+	}
+	cfg, err = config.Load(path)
+	return cfg, path, err
+}

@@ -1,0 +1,148 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"oxyd/internal/boltfile"
+	"oxyd/internal/config"
+	"oxyd/internal/event"
+	"oxyd/internal/outbox"
+	"oxyd/internal/web"
+	"oxyd/ledger"
+	"oxyd/mqtt"
+)
+
+// answerPatience is how long an operator's entry waits for the ledger's outcome
+// before the answer is "pending, ask there" (contract section 8).
+const answerPatience = 5 * time.Second
+
+func (b *board) handler() http.Handler {
+	return web.New(web.Board{Version: b.version, Source: b.cfg.Node, Account: b.ledger, Status: b.status,
+		Node: func() any { return b.node() }, Record: b.record, Metrics: b.metrics, Ready: b.ready},
+		b.log.With().Str("part", "api").Logger())
+}
+
+// record books an operator's entry. It goes the one way that every event goes:
+// the node's outbox, MQTT, the ledger. The caller's key is the event_id, so that a
+// repeat finds what the first one did.
+func (b *board) record(ctx context.Context, r web.Record) (web.Answer, error) {
+	if b.cfg.TanksMode == config.TanksClosed && b.cfg.Tank(r.Event.Tank) == nil {
+		return web.Answer{}, fmt.Errorf("%w: %q is not in the config, and tanks_mode is closed", web.ErrUnknownTank, r.Event.Tank)
+	}
+	receipts, err := b.outbox.Append(r.Event)
+	if err != nil {
+		return web.Answer{}, refusal(err)
+	}
+	id := event.Identity{Source: b.cfg.Node, ID: receipts[0].ID}
+	answer := web.Answer{EventID: id.ID, Source: id.Source, Tank: r.Event.Tank, Pending: true}
+	if b.ledger == nil {
+		return answer, nil // another board keeps the account
+	}
+	deadline := time.After(answerPatience)
+	for {
+		changed := b.ledger.Changed()
+		res, known, err := b.ledger.Outcome(id)
+		if err != nil {
+			return answer, err
+		}
+		if known {
+			return b.decided(answer, res)
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			return answer, nil
+		case <-ctx.Done():
+			return answer, nil
+		}
+	}
+}
+
+// refusal gives the outbox's error the meaning that the API answers with.
+func refusal(err error) error {
+	for _, m := range []struct{ is, meaning error }{
+		{outbox.ErrIDReused, web.ErrKeyReused}, {outbox.ErrFull, web.ErrFull}, {outbox.ErrDraft, web.ErrInvalid},
+		{outbox.ErrClosed, web.ErrUnavailable}, {boltfile.ErrFailed, web.ErrUnavailable},
+	} {
+		if errors.Is(err, m.is) {
+			return fmt.Errorf("%w: %w", m.meaning, err)
+		}
+	}
+	return err
+}
+
+func (b *board) decided(a web.Answer, res ledger.Result) (web.Answer, error) {
+	a.Pending, a.Outcome, a.Reason, a.LSN = false, res.Outcome.String(), string(res.Reason), res.LSN
+	doc, ok, err := b.ledger.Balance(a.Tank)
+	if ok {
+		a.Balance = &doc
+	}
+	return a, err
+}
+
+// ready is nil when the stores work and the broker is reached.
+func (b *board) ready() error {
+	if _, err := b.outbox.Stats(); err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	if s := b.publisher.Status(); !s.Connected {
+		return fmt.Errorf("broker %s is not reached: %s", s.Broker, s.LastError)
+	}
+	if b.subscriber != nil {
+		if s := b.subscriber.Status(); !s.Subscribed {
+			return fmt.Errorf("ledger is not subscribed at %s: %s", s.Broker, s.LastError)
+		}
+	}
+	return nil
+}
+
+// connectionDocument shows one client's connection.
+type connectionDocument struct {
+	ClientID  string     `json:"client_id"`
+	Broker    string     `json:"broker"`
+	Connected bool       `json:"connected"`
+	Since     *time.Time `json:"since"`
+	Connects  uint64     `json:"connects"`
+	Attempts  int        `json:"attempts"`
+	LastError string     `json:"last_error,omitempty"`
+}
+
+func connectionOf(s mqtt.Status) connectionDocument {
+	d := connectionDocument{ClientID: s.ClientID, Broker: s.Broker, Connected: s.Connected, Connects: s.Connects,
+		Attempts: s.Attempts, LastError: s.LastError}
+	if !s.Since.IsZero() {
+		since := s.Since.UTC().Round(0)
+		d.Since = &since
+	}
+	return d
+}
+
+// metrics gives what the stations count, beside the ledger's own.
+func (b *board) metrics() []web.Metric {
+	list := counters("oxyd_publisher_", b.publisherCounts())
+	if s, err := b.outbox.Stats(); err == nil {
+		list = append(list, counters("oxyd_outbox_", outboxCounts(&s))...)
+	}
+	if b.subscriber != nil {
+		list = append(list, counters("oxyd_subscriber_", b.subscriberCounts())...)
+	}
+	if b.poller == nil {
+		return list
+	}
+	for _, c := range b.poller.States() {
+		labels := map[string]string{"tank": c.Tank, "sensor": c.Name}
+		ok := 0.0
+		if c.State == "ok" {
+			ok = 1
+		}
+		list = append(list,
+			web.Metric{Name: "oxyd_sensor_ok", Type: "gauge", Help: "1 while the channel's state is ok.", Labels: labels, Value: ok},
+			web.Metric{Name: "oxyd_sensor_reads_total", Type: "counter", Help: "Reads that ended, well or not.", Labels: labels, Value: float64(c.Reads)},
+			web.Metric{Name: "oxyd_sensor_faults_total", Type: "counter", Help: "Reads that failed.", Labels: labels, Value: float64(c.Faults)})
+	}
+	return list
+}

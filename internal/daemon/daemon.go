@@ -1,0 +1,268 @@
+// Package daemon is the wiring: it opens what the config asks for, joins the
+// stations with function values, and runs them in one group. Read it once to know
+// the flow of the whole.
+//
+// Outward: sensors.Poller → edge.reading → outbox.Stage → mqtt.Publisher →
+// broker. Inward: broker → mqtt.Subscriber → ingest → ledger.Apply → commit →
+// acknowledgement; then balances from committed state → mqtt.Publisher.
+//
+// The invariant it keeps is the order of a stop: what makes facts stops first,
+// then the outbox commits what is staged, then the publisher hands over what it
+// can and says goodbye, then the stores close. It decides nothing about events.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"oxyd/internal/boltfile"
+	"oxyd/internal/clock"
+	"oxyd/internal/config"
+	"oxyd/internal/outbox"
+	"oxyd/internal/web"
+	"oxyd/ledger"
+	"oxyd/mqtt"
+	"oxyd/sensors"
+)
+
+// Names below data_dir.
+const (
+	outboxFile = "outbox.bolt"
+	ledgerFile = "ledger.bolt"
+	brokerDir  = "broker"
+	// SocketFile is the control socket: HTTP for the commands of this machine.
+	SocketFile = "oxyd.sock"
+)
+
+// board is one running process: every station that its config turns on.
+type board struct {
+	cfg     *config.Config
+	version string
+	log     zerolog.Logger
+	started time.Time
+
+	clock  *clock.System
+	topics mqtt.Topics
+
+	broker     *mqtt.Broker
+	outbox     *outbox.Outbox
+	ledger     *ledger.Ledger
+	poller     *sensors.Poller
+	publisher  *mqtt.Publisher
+	subscriber *mqtt.Subscriber
+	listeners  []net.Listener
+
+	wakeStatus chan struct{} // the node's status changed; capacity 1
+	failed     chan error    // the ledger's store must be opened again; capacity 1
+	first      firstReading
+}
+
+// Run runs the process until ctx ends, which gives nil, or until a part of it
+// cannot go on. It blocks; every store is closed when it returns.
+func Run(ctx context.Context, cfg *config.Config, version string, log zerolog.Logger) error {
+	b := &board{cfg: cfg, version: version, log: log, started: time.Now(),
+		topics:     mqtt.Topics{Prefix: cfg.TopicPrefix, Site: cfg.Site},
+		wakeStatus: make(chan struct{}, 1), failed: make(chan error, 1)}
+	defer b.close()
+	if err := b.open(); err != nil {
+		return err
+	}
+	b.announce()
+	return b.run(ctx)
+}
+
+// open opens stores first, for they decide whether this process may run here at
+// all, then what talks to the world.
+func (b *board) open() error {
+	for _, w := range b.cfg.Warnings {
+		b.log.Warn().Msg(w.String())
+	}
+	if err := os.MkdirAll(b.cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	var err error
+	if b.clock, err = clock.New(); err != nil {
+		return err
+	}
+	for _, step := range []func() error{b.openOutbox, b.openLedger, b.openBroker, b.openSensors, b.openConnections, b.listen} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *board) path(name string) string { return filepath.Join(b.cfg.DataDir, name) }
+
+func (b *board) openOutbox() error {
+	return b.openStore(b.path(outboxFile), func(path string) (err error) {
+		b.outbox, err = outbox.Open(outbox.Options{Path: path, Source: b.cfg.Node,
+			MaxBytes: int64(b.cfg.Outbox.MaxBytes), Retention: time.Duration(b.cfg.Outbox.Retention),
+			CommitInterval: time.Duration(b.cfg.Outbox.CommitInterval), Clock: b.clock, Topic: b.eventTopic,
+			Log: b.log.With().Str("part", "outbox").Logger()})
+		return err
+	})
+}
+
+func (b *board) openLedger() error {
+	c := b.cfg.Ledger
+	if c == nil {
+		return nil
+	}
+	o := ledger.Options{MaxBytes: int64(c.MaxBytes), Tanks: ledgerTanks(b.cfg),
+		Closed: b.cfg.TanksMode == config.TanksClosed, DedupWindow: time.Duration(c.DedupWindow),
+		StaleAfter: time.Duration(c.StaleAfter), MaxTanks: c.MaxTanks, MaxSources: c.MaxSources,
+		MaxTankSources: c.MaxSourcesPerTank, MaxParked: c.MaxParked, QuarantineBytes: int64(c.QuarantineBytes),
+		Log: b.log.With().Str("part", "ledger").Logger()}
+	return b.openStore(b.path(ledgerFile), func(path string) (err error) {
+		o.Path = path
+		b.ledger, err = ledger.Open(o)
+		return err
+	})
+}
+
+// openStore opens a store. A damaged one is set aside, named in the log and kept;
+// a new one takes its place, for a board that measures and says that it lost its
+// memory is worth more than one that does not start.
+func (b *board) openStore(path string, open func(path string) error) error {
+	err := open(path)
+	if !errors.Is(err, boltfile.ErrDamaged) {
+		return err
+	}
+	aside, asideErr := boltfile.SetAside(path)
+	if asideErr != nil {
+		return errors.Join(err, asideErr)
+	}
+	b.log.Error().Err(err).Str("path", path).Str("set_aside_as", aside).
+		Msg("store is damaged: it was set aside and a new one is begun")
+	return open(path)
+}
+
+// listen takes the addresses of the API: the control socket always, TCP where the
+// web role is on. The stores are locked by now, so a socket file that lies there
+// belongs to no living process.
+func (b *board) listen() error {
+	path := b.path(SocketFile)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove old control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("listen on control socket: %w", err)
+	}
+	b.listeners = append(b.listeners, l)
+	if err := os.Chmod(path, 0o660); err != nil {
+		return fmt.Errorf("set rights of control socket: %w", err)
+	}
+	if b.cfg.Web == nil {
+		return nil
+	}
+	if l, err = net.Listen("tcp", b.cfg.Web.Listen); err != nil {
+		return fmt.Errorf("listen for the page and API (web.listen): %w", err)
+	}
+	b.listeners = append(b.listeners, l)
+	return nil
+}
+
+// run starts every station. The publisher stops last: it carries what the others
+// leave behind.
+func (b *board) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopPublishing()
+	published := make(chan error, 1)
+	go func() {
+		b.awaitSubscription(ctx)
+		published <- b.publisher.Run(publishing)
+	}()
+
+	g.Go(func() error { return b.fatal(ctx, published) })
+	g.Go(func() error { return b.outbox.Run(ctx) })
+	g.Go(func() error { return b.keepStatus(ctx) })
+	g.Go(func() error { return web.Serve(ctx, b.handler(), b.listeners...) })
+	g.Go(func() error { return b.watchdog(ctx) })
+	if b.broker != nil {
+		g.Go(func() error { return b.superviseBroker(ctx) })
+	}
+	if b.poller != nil {
+		g.Go(func() error { return b.poller.Run(ctx) })
+	}
+	if b.ledger != nil {
+		g.Go(func() error { return b.subscriber.Run(ctx) })
+		g.Go(func() error { return b.publishAccount(ctx) })
+	}
+	notify(b.log, notifyReady)
+	err := g.Wait()
+	notify(b.log, notifyStopping)
+	if flushErr := b.outbox.Flush(); flushErr != nil && err == nil {
+		err = flushErr
+	}
+	stopPublishing()
+	return errors.Join(err, <-published)
+}
+
+// fatal ends the group when a part outside of it cannot go on.
+func (b *board) fatal(ctx context.Context, published chan error) error {
+	select {
+	case err := <-b.failed:
+		return err
+	case err := <-published: // only options that can never work end it early
+		published <- nil
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (b *board) close() {
+	for _, l := range b.listeners {
+		l.Close()
+	}
+	if b.broker != nil {
+		b.broker.Close()
+	}
+	if b.ledger != nil {
+		if err := b.ledger.Close(); err != nil {
+			b.log.Error().Err(err).Msg("close ledger")
+		}
+	}
+	if b.outbox != nil {
+		if err := b.outbox.Close(); err != nil {
+			b.log.Error().Err(err).Msg("close outbox")
+		}
+	}
+}
+
+// announce says what runs, where its files are and what bounds it.
+func (b *board) announce() {
+	c := b.cfg
+	b.log.Info().Str("version", b.version).Str("site", c.Site).Str("node", c.Node).Strs("roles", c.Roles()).
+		Str("mqtt", b.brokerAddress()).Bool("clock_synced", b.clock.Synced()).Msg("oxyd runs")
+	if s, err := b.outbox.Stats(); err == nil {
+		b.log.Info().Str("file", b.path(outboxFile)).Stringer("max_bytes", c.Outbox.MaxBytes).
+			Stringer("retention", c.Outbox.Retention).Stringer("commit_interval", c.Outbox.CommitInterval).
+			Uint64("pending", s.Pending).Uint64("epoch", s.Epoch).Msg("outbox: keeps every event until the broker has it")
+	}
+	if l := c.Ledger; l != nil {
+		b.log.Info().Str("file", b.path(ledgerFile)).Str("id", l.ID).Stringer("max_bytes", l.MaxBytes).
+			Stringer("dedup_window", l.DedupWindow).Stringer("redelivery_window", l.RedeliveryWindow).
+			Int("tanks_max", l.MaxTanks).Int("sources_max", l.MaxSources).Stringer("quarantine_max", l.QuarantineBytes).
+			Msg("ledger: acknowledges after the commit")
+	}
+	if b.broker != nil {
+		b.log.Info().Str("listen", b.broker.Addr()).Str("dir", b.path(brokerDir)).Stringer("max_bytes", c.Broker.MaxBytes).
+			Stringer("ack_wait", c.Broker.AckWait).Int("max_ack_pending", c.Broker.MaxAckPending).
+			Msg("broker: MQTT 3.1.1, every acknowledged message is on disk")
+	}
+	for _, l := range b.listeners {
+		b.log.Info().Str("address", l.Addr().Network()+"://"+l.Addr().String()).Msg("API listens")
+	}
+}
