@@ -97,6 +97,7 @@ func (b *batch) hear(e *event.Event, at int64) error {
 	s.last = at
 	s.events++
 	s.unsynced = e.Unsynced
+	s.changed = true
 	return nil
 }
 
@@ -107,7 +108,7 @@ func (b *batch) welcome(name string, at int64) error {
 	if s != nil || err != nil {
 		return err
 	}
-	s = &source{first: at, last: at, events: 1}
+	s = &source{first: at, last: at, events: 1, changed: true}
 	prefix := idKey(name, "")
 	if k, _ := b.ids.Cursor().Seek(prefix); bytes.HasPrefix(k, prefix) {
 		s.named = 1
@@ -236,7 +237,7 @@ func (b *batch) contradict(in *incoming) (Result, error) {
 	newNumber := in.Event.Numbered() && in.byNo == nil
 	if in.Event.Numbered() {
 		in.seen.row.fenced = true
-		b.seen[string(in.seen.prefix)] = in.seen.row
+		in.seen.row.changed = true
 	}
 	if fresh || newNumber {
 		res.LSN, err = b.enter(in, &entry{outcome: Conflict}, event.Conflict)
@@ -294,7 +295,7 @@ func (b *batch) flagConflict(k *known) error {
 			return err
 		}
 		s.row.fenced = true
-		b.seen[string(s.prefix)] = s.row
+		s.row.changed = true
 	}
 	return b.store(k.key, &k.entry)
 }
@@ -434,6 +435,7 @@ func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, 
 				return 0, err
 			} else if src != nil {
 				src.named++
+				src.changed = true
 			}
 			if err := b.ids.Put(idKey(e.Source, e.ID), key); err != nil {
 				return 0, err
@@ -459,7 +461,7 @@ func (b *batch) accountFor(in *incoming, accepted bool) error {
 		s.first = in.at
 	}
 	s.last = in.at
-	b.seen[string(in.seen.prefix)] = s
+	s.changed = true
 	if err := in.seen.add(e.Run()); err != nil {
 		return err
 	}
@@ -479,5 +481,6 @@ func (b *batch) accountFor(in *incoming, accepted bool) error {
 		}
 	}
 	src.newest = max(src.newest, e.Dot.Epoch)
+	src.changed = true
 	return nil
 }

@@ -17,13 +17,31 @@ type account struct {
 	tank
 	heads   map[stream]*head
 	order   []stream // keys of heads, sorted, so that nothing hangs on map order
-	changed bool
+	changed bool     // since it was written
 }
+
+// rowState holds decoded state rows. The writer keeps it from one transaction to
+// the next, so that in a steady stream no row is decoded twice; after a failed
+// transaction it is dropped.
+type rowState struct {
+	accounts map[string]*account
+	seen     map[seenID]*seen
+	sources  map[string]*source
+}
+
+func newRowState() rowState {
+	return rowState{map[string]*account{}, map[seenID]*seen{}, map[string]*source{}}
+}
+
+// keptWatermarks bounds how many watermarks stay decoded between transactions;
+// accounts and sources have bounds of their own.
+const keptWatermarks = 4096
 
 // batch is the working set of one transaction. State rows are decoded once,
 // changed in memory and written once, by flush; per-event rows go straight into
 // their buckets. If the transaction fails the batch is forgotten with it.
 type batch struct {
+	rowState
 	l    *Ledger
 	meta meta
 
@@ -31,10 +49,6 @@ type batch struct {
 	operations, reversals, sourceRows, epochs, quarantine, quarorder *bbolt.Bucket
 	moves                                                            *bbolt.Bucket
 	metaRow                                                          *bbolt.Bucket
-
-	accounts map[string]*account
-	seen     map[string]*seen
-	sources  map[string]*source
 
 	canonical []byte // of the event at hand, reused
 }
@@ -48,7 +62,11 @@ const (
 )
 
 func (l *Ledger) begin(tx *bbolt.Tx) (*batch, error) {
-	b := &batch{l: l, accounts: map[string]*account{}, seen: map[string]*seen{}, sources: map[string]*source{}}
+	b := &batch{l: l, rowState: l.warm}
+	l.warm = rowState{} // until this transaction has succeeded
+	if b.accounts == nil || len(b.seen) > keptWatermarks {
+		b.rowState = newRowState()
+	}
 	b.attach(tx)
 	b.journal.FillPercent = journalFill
 	b.entries.FillPercent = entryFill
@@ -75,7 +93,7 @@ func (b *batch) attach(tx *bbolt.Tx) {
 // view opens a read-only working set over committed state.
 func (l *Ledger) view(fn func(*batch) error) error {
 	return l.file.View(func(tx *bbolt.Tx) error {
-		b := &batch{l: l, accounts: map[string]*account{}, seen: map[string]*seen{}, sources: map[string]*source{}}
+		b := &batch{l: l, rowState: newRowState()}
 		b.attach(tx)
 		var err error
 		if b.meta, err = decodeMeta(b.metaRow.Get([]byte("state"))); err != nil {
@@ -91,6 +109,7 @@ func (b *batch) flush() error {
 		if !a.changed {
 			continue
 		}
+		a.changed = false
 		if err := b.tanks.Put([]byte(a.id), a.tank.encode()); err != nil {
 			return err
 		}
@@ -100,12 +119,20 @@ func (b *batch) flush() error {
 			}
 		}
 	}
-	for key, s := range b.seen {
-		if err := b.seenRows.Put([]byte(key), s.encode()); err != nil {
+	for _, s := range b.seen {
+		if !s.changed {
+			continue
+		}
+		s.changed = false
+		if err := b.seenRows.Put(s.key, s.encode()); err != nil {
 			return err
 		}
 	}
 	for name, s := range b.sources {
+		if !s.changed {
+			continue
+		}
+		s.changed = false
 		if err := b.sourceRows.Put([]byte(name+"\x00"), s.encode()); err != nil {
 			return err
 		}
@@ -237,6 +264,7 @@ type source struct {
 	events   uint64 // deliveries with an identity, repeats included
 	named    uint64 // rows in the ids bucket
 	unsynced bool   // the last one said that its clock was not synchronised
+	changed  bool   // since it was written
 }
 
 func (s *source) encode() []byte {
@@ -275,9 +303,10 @@ func (b *batch) source(name string) (*source, error) {
 
 // see gives the watermark of one (tank, source, epoch).
 func (b *batch) see(tankID, source string, epoch uint64) (runs, error) {
-	key := seenKey(tankID, source, epoch)
-	s, ok := b.seen[string(key)]
+	id := seenID{tankID, source, epoch}
+	s, ok := b.seen[id]
 	if !ok {
+		key := seenKey(tankID, source, epoch)
 		s = &seen{}
 		if row := b.seenRows.Get(key); row != nil {
 			var err error
@@ -285,8 +314,10 @@ func (b *batch) see(tankID, source string, epoch uint64) (runs, error) {
 				return runs{}, err
 			}
 		}
+		s.key = key
+		b.seen[id] = s
 	}
-	return runs{row: s, bucket: b.runRows, prefix: key}, nil
+	return runs{row: s, bucket: b.runRows, prefix: s.key}, nil
 }
 
 // configured gives what the config says beside the account.

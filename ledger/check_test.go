@@ -66,7 +66,7 @@ func TestCheckNoticesSpoiledRows(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			b.seen[string(r.prefix)] = r.row
+			r.row.changed = true
 			return r.add(event.Range{From: 3, To: 3})
 		},
 	} {

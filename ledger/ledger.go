@@ -122,6 +122,9 @@ type Ledger struct {
 	opt  Options
 	cfg  map[string]Tank
 
+	writing sync.Mutex // held by the one writer
+	warm    rowState   // rows as the last transaction left them; the writer's
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced after each commit
 }
@@ -185,9 +188,11 @@ func (l *Ledger) Changed() <-chan struct{} {
 }
 
 func (l *Ledger) update(fn func(*batch) error) error {
-	err := l.file.Update(func(tx *bbolt.Tx) error {
-		b, err := l.begin(tx)
-		if err != nil {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	var b *batch
+	err := l.file.Update(func(tx *bbolt.Tx) (err error) {
+		if b, err = l.begin(tx); err != nil {
 			return err
 		}
 		if err := fn(b); err != nil {
@@ -198,6 +203,7 @@ func (l *Ledger) update(fn func(*batch) error) error {
 	if err != nil {
 		return err
 	}
+	l.warm = b.rowState
 	l.mu.Lock()
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -22,6 +22,15 @@ type seen struct {
 	last   int64
 	// most is the greatest number met, so that a reader sees the lead at once.
 	most uint64
+
+	key     []byte // of the row, and the prefix of its runs
+	changed bool   // since it was written
+}
+
+// seenID names a watermark.
+type seenID struct {
+	tank, source string
+	epoch        uint64
 }
 
 func (s *seen) encode() []byte {

@@ -72,6 +72,7 @@ func Run(ctx context.Context, cfg *config.Config, version string, log zerolog.Lo
 		topics:     mqtt.Topics{Prefix: cfg.TopicPrefix, Site: cfg.Site},
 		wakeStatus: make(chan struct{}, 1), failed: make(chan error, 1)}
 	defer b.close()
+	TuneMemory()
 	if err := b.open(); err != nil {
 		return err
 	}
