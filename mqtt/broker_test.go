@@ -213,7 +213,7 @@ func TestBrokerAtItsBound(t *testing.T) {
 
 	// A restart with a lower bound opens, and refuses no less.
 	b.Close()
-	b = startBroker(t, BrokerOptions{Dir: dir, MaxBytes: maxBytes / 2, Listen: b.Addr()})
+	startBroker(t, BrokerOptions{Dir: dir, MaxBytes: maxBytes / 2, Listen: b.Addr()})
 	got := newRecorder()
 	startSubscriber(t, calm(url, "base-ledger"), "a", got.handle)
 	mqtttest.Eventually(t, "all rows", func() bool { return len(got.firsts()) == rows && len(q.pending()) == 0 })

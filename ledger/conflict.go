@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"bytes"
+
+	"oxyd/internal/event"
+)
+
+// again decides a delivery whose identity or number is known: the same content
+// gets the first outcome's echo, other content is a conflict.
+func (b *batch) again(in *incoming) (Result, error) {
+	for _, k := range []*known{in.byNo, in.byID} {
+		if k != nil && !bytes.Equal(k.hash[:], in.hash[:16]) {
+			return b.contradict(in)
+		}
+	}
+	k := in.byID
+	if k == nil {
+		k = in.byNo
+	}
+	if k.outcome == Quarantined || k.outcome == Conflict {
+		reason, err := b.repeatKept(in)
+		return Result{Outcome: k.outcome, Reason: reason, LSN: k.lsn}, err
+	}
+	return Result{Outcome: Duplicate, LSN: k.lsn}, nil
+}
+
+// contradict decides a delivery whose identity or number is known with other
+// content (R9). What was accepted first stays in force; both contents are kept,
+// the tanks are suspect until a newer baseline, the epoch is fenced. The same
+// contradiction again changes nothing.
+func (b *batch) contradict(in *incoming) (Result, error) {
+	res := Result{Outcome: Conflict, Reason: event.Conflict}
+	fresh := false // it contradicts something for the first time
+	var other uint64
+	for _, k := range []*known{in.byNo, in.byID} {
+		if k == nil {
+			continue
+		}
+		other = k.lsn
+		fresh = fresh || !k.has(flagConflicted)
+		if err := b.flagConflict(k); err != nil {
+			return res, err
+		}
+	}
+	first, err := b.keep(in.hash, in.Delivery, event.Conflict, "", in.at, other)
+	if err != nil || !first && !fresh {
+		return res, err
+	}
+	if err := b.doubt(in.Event.Tank, in.ownStamp()); err != nil {
+		return res, err
+	}
+	newNumber := in.Event.Numbered() && in.byNo == nil
+	if in.Event.Numbered() {
+		in.seen.row.fenced = true
+		in.seen.row.changed = true
+	}
+	if fresh || newNumber {
+		res.LSN, err = b.enter(in, &entry{outcome: Conflict}, event.Conflict)
+	}
+	return res, err
+}
+
+// ownStamp is the stamp of an event that is kept out of the set: without effect on
+// others, but where it belongs.
+func (in *incoming) ownStamp() int64 {
+	switch {
+	case in.usable:
+		return in.Event.OccurredAt.UnixNano()
+	case in.Event.HasAge:
+		return in.at - in.Event.Age.Nanoseconds()
+	}
+	return in.at
+}
+
+// doubt makes a tank suspect until a baseline that is not older than the stamp.
+func (b *batch) doubt(tankID string, stamp int64) error {
+	a, err := b.account(tankID)
+	if err != nil || a == nil {
+		return err
+	}
+	a.doubt = max(a.doubt, stamp, beforeAll+1)
+	a.revision++
+	a.changed = true
+	return nil
+}
+
+// flagConflict marks the entry that was met with other content. In the facts,
+// its identity stops standing for the content that came first, so that two
+// ledgers that met the contents in different order still agree on them.
+func (b *batch) flagConflict(k *known) error {
+	if k.has(flagConflicted) {
+		return nil
+	}
+	if k.outcome.Accepted() && !k.has(flagExcluded) {
+		id, hash, err := b.contentOf(k.lsn)
+		if err != nil {
+			return err
+		}
+		b.meta.facts.sub(factOf(id, hash))
+		b.meta.facts.add(conflictOf(id))
+	}
+	k.flags |= flagConflicted
+	st, _ := parseStream(k.key)
+	if err := b.doubt(st.tank, k.stamp); err != nil {
+		return err
+	}
+	if st.kind == numbered {
+		s, err := b.see(st.tank, st.source, dotOfKey(k.key).Epoch)
+		if err != nil {
+			return err
+		}
+		s.row.fenced = true
+		s.row.changed = true
+	}
+	return b.store(k.key, &k.entry)
+}
