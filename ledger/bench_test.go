@@ -100,3 +100,26 @@ func BenchmarkTwoSyncs(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
 }
+
+// BenchmarkFileBytes reports what an event costs in the file, once the file is
+// larger than its growth steps.
+func BenchmarkFileBytes(b *testing.B) {
+	for _, tanks := range []int{3, 100} {
+		b.Run(fmt.Sprintf("tanks=%d", tanks), func(b *testing.B) {
+			l, g := benchLedger(b, tanks)
+			batch := make([]Delivery, 256)
+			for b.Loop() {
+				g.next(batch)
+				if _, err := l.Apply(batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			used, err := l.file.Usage()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(used.Used)/float64(b.N*len(batch)), "bytes/event")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -45,7 +46,6 @@ const (
 	DefaultPublish           = true
 	DefaultDedupWindow       = Duration(168 * time.Hour)
 	DefaultRedeliveryWindow  = Duration(72 * time.Hour)
-	DefaultLedgerMaxBytes    = Size(512 << 20)
 	DefaultQuarantineBytes   = Size(16 << 20)
 	DefaultMaxTanks          = 256
 	DefaultMaxSources        = 4096
@@ -90,7 +90,7 @@ func (b *Broker) setDefaults() {
 func (l *Ledger) setDefaults() {
 	*l = Ledger{ID: DefaultLedgerID, Publish: DefaultPublish,
 		DedupWindow: DefaultDedupWindow, RedeliveryWindow: DefaultRedeliveryWindow,
-		MaxBytes: DefaultLedgerMaxBytes, QuarantineBytes: DefaultQuarantineBytes,
+		MaxBytes: DefaultLedgerMaxBytes(), QuarantineBytes: DefaultQuarantineBytes,
 		MaxTanks: DefaultMaxTanks, MaxSources: DefaultMaxSources, MaxSourcesPerTank: DefaultMaxSourcesPerTank,
 		MaxParked: DefaultMaxParked, StaleAfter: DefaultLedgerStaleAfter}
 }
@@ -259,4 +259,13 @@ func (c *Config) LedgerClientID() string {
 		return ""
 	}
 	return "oxyd-" + c.Site + "-" + c.Ledger.ID + "-ledger"
+}
+
+// DefaultLedgerMaxBytes is 4 GiB, some nine million events, or the most that a
+// 32-bit board maps: 512 MiB.
+func DefaultLedgerMaxBytes() Size {
+	if strconv.IntSize == 32 {
+		return Size(512 << 20)
+	}
+	return Size(4 << 30)
 }

@@ -257,7 +257,7 @@ type Ledger struct {
 	RedeliveryWindow Duration `yaml:"redelivery_window"`
 
 	// MaxBytes bounds the store; what happens there is the ledger's to say.
-	// Default 512 MiB, 8 MiB to 64 GiB (1 GiB on 32-bit boards, where the
+	// Default 4 GiB, 8 MiB to 64 GiB (512 MiB and 1 GiB on 32-bit boards, where the
 	// store is mapped into the address space).
 	MaxBytes Size `yaml:"max_bytes"`
 

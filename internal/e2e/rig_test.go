@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,10 @@ import (
 
 var kills = flag.Int("kills", 6, "how many times the torture test kills each process")
 
-var program string // the built binary
+var (
+	program    string // the built binary
+	buildFlags []string
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -36,7 +40,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	program = filepath.Join(dir, "oxyd")
-	build := exec.Command("go", "build", "-o", program, "oxyd")
+	build := exec.Command("go", slices.Concat([]string{"build", "-o", program}, buildFlags, []string{"oxyd"})...)
 	build.Stdout, build.Stderr = os.Stdout, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Println("build the program:", err)
@@ -72,6 +76,9 @@ func newNode(t *testing.T, text, outside string) *node {
 	}
 	t.Cleanup(func() {
 		n.kill()
+		if strings.Contains(n.log.String(), "WARNING: DATA RACE") {
+			t.Error("the race detector found something")
+		}
 		if t.Failed() {
 			t.Logf("log of %s:\n%s", n.dir, n.log)
 		}

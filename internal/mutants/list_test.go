@@ -80,7 +80,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the same identity with other content is a duplicate",
-		file: "ledger/apply.go",
+		file: "ledger/conflict.go",
 		old:  "if k != nil && !bytes.Equal(k.hash[:], in.hash[:16]) {",
 		new:  "if k == nil && in == nil {",
 		pkg:  "./ledger", run: "SameIdentity|SameNumber",
@@ -164,7 +164,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a conflict leaves no doubt",
-		file: "ledger/apply.go",
+		file: "ledger/conflict.go",
 		old:  "\ta.doubt = max(a.doubt, stamp, beforeAll+1)\n",
 		new:  "",
 		pkg:  "./ledger", run: "SameIdentity|ConflictsThat",
