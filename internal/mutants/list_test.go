@@ -82,7 +82,7 @@ var mutants = []mutant{
 		name: "the same identity with other content is a duplicate",
 		file: "ledger/conflict.go",
 		old:  "if k != nil && !bytes.Equal(k.hash[:], in.hash[:16]) {",
-		new:  "if k == nil && in == nil {",
+		new:  "if k == nil && bytes.Equal(in.hash[:], nil) {",
 		pkg:  "./ledger", run: "SameIdentity|SameNumber",
 	},
 	{
