@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -35,7 +36,8 @@ type Message struct {
 	Ack func()
 }
 
-// Ingest joins a connection's mailbox to the account. Its fields are set once.
+// Ingest joins the mailboxes of connections, one after the other, to the account.
+// Its fields are set once.
 type Ingest struct {
 	// Split reads tank and kind from a topic, such as A and consumed; ok is false
 	// for a topic that carries no event.
@@ -43,10 +45,13 @@ type Ingest struct {
 	// Apply decides a batch durably; nil means that it is on disk.
 	Apply func([]ledger.Delivery) ([]ledger.Result, error)
 	Log   zerolog.Logger
+
+	refused map[event.Reason]*refusals
 }
 
-// Run serves one connection until ctx or the mailbox ends, which gives nil, or
-// until a batch cannot be applied. Batches are natural: block for the first
+// Run serves one connection until a batch cannot be applied or take gives an
+// error: the mailbox says by it why the connection is to end, and Run returns it
+// as it is. Batches are natural: block for the first
 // message, then take all that wait, so that one message alone is committed at
 // once and a flood shares its commits.
 func (i *Ingest) Run(ctx context.Context, take func(ctx context.Context, limit int) ([]Message, error)) error {
@@ -54,7 +59,7 @@ func (i *Ingest) Run(ctx context.Context, take func(ctx context.Context, limit i
 	for {
 		batch, err := take(ctx, MaxBatch)
 		if err != nil {
-			return nil // the connection has ended; its messages come again
+			return err // what was not acknowledged comes again
 		}
 		if err := i.batch(&d, batch); err != nil {
 			return err
@@ -71,7 +76,7 @@ func (i *Ingest) batch(d *event.Decoder, batch []Message) error {
 	}
 	results, err := i.Apply(deliveries)
 	if err != nil {
-		return fmt.Errorf("%d messages stay unacknowledged: %w", len(batch), err)
+		return fmt.Errorf("messages stay unacknowledged: %w", err)
 	}
 	for n := range batch {
 		batch[n].Ack()
@@ -98,18 +103,36 @@ func (i *Ingest) decode(decoder *event.Decoder, m *Message) ledger.Delivery {
 	return d
 }
 
-// report logs what a person may want to look at: one line a batch and reason, not
-// one a message, so that a flood of poison does not become a flood of log.
+// reportEvery is the least time between two lines about messages refused for one
+// reason: a flood of poison must not become a flood of log. All are counted.
+const reportEvery = 10 * time.Second
+
+// refusals counts what was refused for one reason and not yet reported.
+type refusals struct {
+	reported time.Time
+	messages int
+}
+
+// report logs what a person may want to look at.
 func (i *Ingest) report(deliveries []ledger.Delivery, results []ledger.Result) {
-	refused := map[event.Reason]int{}
 	for n, r := range results {
-		if r.Outcome == ledger.Quarantined || r.Outcome == ledger.Conflict {
-			refused[r.Reason]++
-		}
 		i.Log.Debug().Str("topic", deliveries[n].Topic).Stringer("outcome", r.Outcome).
 			Str("event_id", deliveries[n].Event.ID).Uint64("lsn", r.LSN).Msg("decided")
+		if r.Outcome != ledger.Quarantined && r.Outcome != ledger.Conflict {
+			continue
+		}
+		if i.refused == nil {
+			i.refused = map[event.Reason]*refusals{}
+		}
+		if i.refused[r.Reason] == nil {
+			i.refused[r.Reason] = &refusals{}
+		}
+		i.refused[r.Reason].messages++
 	}
-	for reason, n := range refused {
-		i.Log.Warn().Str("reason", string(reason)).Int("messages", n).Msg("messages quarantined")
+	for reason, c := range i.refused {
+		if c.messages > 0 && time.Since(c.reported) >= reportEvery {
+			i.Log.Warn().Str("reason", string(reason)).Int("messages", c.messages).Msg("messages quarantined")
+			c.reported, c.messages = time.Now(), 0
+		}
 	}
 }

@@ -38,6 +38,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -124,6 +125,7 @@ type Ledger struct {
 
 	writing sync.Mutex // held by the one writer
 	warm    rowState   // rows as the last transaction left them; the writer's
+	full    atomic.Bool
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced after each commit
@@ -200,6 +202,7 @@ func (l *Ledger) update(fn func(*batch) error) error {
 		}
 		return b.flush()
 	})
+	l.full.Store(boltfile.IsFull(err))
 	if err != nil {
 		return err
 	}

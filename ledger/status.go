@@ -24,6 +24,8 @@ type Status struct {
 	Evicted         uint64             `json:"quarantine_evicted"` // went at the bound
 	LastReceipt     *time.Time         `json:"last_receipt"`
 	FileBytes       int64              `json:"file_bytes"`
+	FileLimitBytes  int64              `json:"file_limit_bytes"` // 0: none
+	Full            bool               `json:"full"`             // the last batch found no room; nothing is acknowledged
 }
 
 // Status reads counters and digest from one committed state.
@@ -38,12 +40,17 @@ func (l *Ledger) Status() (Status, error) {
 		s = Status{Incarnation: m.incarnation, Revision: m.lsn, Digest: digest, Facts: m.facts.String(),
 			Tanks: m.tanks, Sources: m.sources, Outcomes: map[Outcome]uint64{}, Unverified: m.unverified,
 			Parked: m.parked, Quarantined: m.quarRows, QuarantineBytes: m.quarBytes, Evicted: m.evicted,
-			LastReceipt: timeOf(m.receipt), FileBytes: b.tanks.Tx().Size()}
+			LastReceipt: timeOf(m.receipt), Full: l.full.Load()}
 		for _, o := range Outcomes() {
 			s.Outcomes[o] = m.outcomes[o]
 		}
 		return nil
 	})
+	if err != nil {
+		return s, err
+	}
+	used, err := l.file.Usage()
+	s.FileBytes, s.FileLimitBytes = used.File, used.Limit
 	return s, err
 }
 

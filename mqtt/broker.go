@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	DefaultBrokerMaxAckPending = 2000
 	DefaultBrokerMaxPayload    = 256 << 10
 	DefaultBrokerMaxClients    = 1024
+	DefaultBrokerSessionExpiry = 72 * time.Hour
 )
 
 // MinBrokerMaxBytes keeps the share of the sessions large enough for some
@@ -65,6 +67,10 @@ type BrokerOptions struct {
 	// in # counts twice), or the broker refuses the subscription.
 	MaxAckPending int
 	MaxPayload    int // bytes of one message
+	// SessionExpiry is when a subscription of a session that nobody has taken up
+	// again is forgotten, with what waited for it; 0: 72 h. It must not be shorter
+	// than what a ledger may be away.
+	SessionExpiry time.Duration
 	MaxClients    int // connections at a time
 
 	// Username and PasswordFile, both or neither: what every client must give.
@@ -79,6 +85,8 @@ type Broker struct {
 	server *server.Server
 	addr   string
 	lock   *os.File
+
+	unwritable atomic.Bool // a store has failed a write
 }
 
 // StartBroker starts a broker and returns when it takes connections.
@@ -118,6 +126,9 @@ func (o BrokerOptions) withDefaults() BrokerOptions {
 	}
 	if o.MaxClients <= 0 {
 		o.MaxClients = DefaultBrokerMaxClients
+	}
+	if o.SessionExpiry <= 0 {
+		o.SessionExpiry = DefaultBrokerSessionExpiry
 	}
 	return o
 }
@@ -167,6 +178,8 @@ func (o BrokerOptions) server() (*server.Options, error) {
 			Password:      password,
 			AckWait:       o.AckWait,
 			MaxAckPending: uint16(o.MaxAckPending),
+			// Else what nobody takes up again would fill the store for ever.
+			ConsumerInactiveThreshold: o.SessionExpiry,
 			// A single server; replicas are a cluster's.
 			StreamReplicas: 1,
 		},
@@ -216,7 +229,7 @@ func (b *Broker) start(o *server.Options, maxBytes int64, log zerolog.Logger) er
 	}
 	b.server = s
 	fatal := make(chan error, 1)
-	s.SetLoggerV2(brokerLog{log: log, fatal: fatal}, log.GetLevel() <= zerolog.TraceLevel, false, false)
+	s.SetLoggerV2(brokerLog{log: log, fatal: fatal, unwritable: &b.unwritable}, log.GetLevel() <= zerolog.TraceLevel, false, false)
 	s.Start() // returns when everything is started, or has failed
 	select {
 	case err := <-fatal:
@@ -253,7 +266,7 @@ func (b *Broker) Addr() string { return b.addr }
 // full disk, its store stays out of service until it is started again; publishers
 // get no PUBACK meanwhile.
 func (b *Broker) Check() error {
-	if b.server == nil || !b.server.JetStreamEnabled() {
+	if b.server == nil || !b.server.JetStreamEnabled() || b.unwritable.Load() {
 		return errors.New("broker store is out of service (after a write error, or closed); make room and restart")
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rs/zerolog"
 
 	"oxyd/internal/mqtttest"
@@ -256,4 +257,30 @@ func TestBrokerWindowAndAckWait(t *testing.T) {
 	if sub.Status().Connects != 1 {
 		t.Error("the connection did not hold")
 	}
+}
+
+// What waits for a session that nobody takes up again is forgotten after
+// SessionExpiry, so that a stranger who subscribed once and left does not fill the
+// store for ever.
+func TestAbandonedSessionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, BrokerOptions{SessionExpiry: time.Second})
+	url := "tcp://" + b.Addr()
+	subscribeOnce(t, url, "dash", "a")
+	q := newMemQueue()
+	q.add("a", 5)
+	startPublisher(t, calm(url, "n-pub"), q, Presence{})
+	mqtttest.Eventually(t, "the rows to be taken", func() bool { return len(q.pending()) == 0 })
+	mqtttest.Eventually(t, "what waited to go", func() bool {
+		s, err := b.server.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stream := range s.AccountDetails[0].Streams {
+			if stream.Name == "$MQTT_msgs" {
+				return stream.State.Msgs == 0
+			}
+		}
+		return false
+	})
 }

@@ -2,6 +2,8 @@ package mqtt
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 )
@@ -11,6 +13,10 @@ import (
 type brokerLog struct {
 	log   zerolog.Logger
 	fatal chan<- error // the first fatal error; the server does not exit
+	// unwritable is set once a store could not be written. From then on that store
+	// refuses every message, also when there is room again, and nothing but this
+	// line of the log says so (nats-server v2.15, filestore.go).
+	unwritable *atomic.Bool
 }
 
 func (b brokerLog) Fatalf(format string, v ...any) {
@@ -23,7 +29,11 @@ func (b brokerLog) Fatalf(format string, v ...any) {
 }
 
 func (b brokerLog) Errorf(format string, v ...any) {
-	b.log.Error().Str("detail", fmt.Sprintf(format, v...)).Msg("broker error")
+	text := fmt.Sprintf(format, v...)
+	if strings.Contains(strings.ToLower(text), "critical write error") {
+		b.unwritable.Store(true)
+	}
+	b.log.Error().Str("detail", text).Msg("broker error")
 }
 
 func (b brokerLog) Warnf(format string, v ...any) {

@@ -33,6 +33,8 @@ type connector struct {
 	mu     sync.Mutex
 	status Status
 	warned string // the trouble last logged, so that each is logged once
+	// flapping: the last connection did not hold, so that the next is no news.
+	flapping bool
 }
 
 func newConnector(o Options, log zerolog.Logger) *connector {
@@ -64,7 +66,7 @@ func (c *connector) run(ctx context.Context, begin beginFunc) error {
 			failures = 0 // it worked
 		}
 		pause := c.pause(err, failures)
-		c.noteDown(err, pause)
+		c.noteDown(err, pause, up)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -26,6 +26,7 @@ type Status struct {
 	Attempts       int       // attempts since the last connect, the running one included
 	Connects       uint64    // connects since the start of the process
 	SessionPresent bool      // the broker's answer at the last connect
+	Refused        bool      // the last attempt was refused for its credentials
 	LastError      string    // why the last attempt or connection ended; stays after recovery
 	NextAttempt    time.Time // of the next attempt while not connected; zero while one runs
 }
@@ -50,12 +51,16 @@ func (c *connector) noteUp(l *link) {
 	if l.isLost() {
 		return
 	}
-	c.log.Info().Bool("session_present", l.sessionPresent).Int("attempts", c.status.Attempts).Msg("connected to broker")
+	line := c.log.Info()
+	if c.flapping {
+		line = c.log.Debug()
+	}
+	line.Bool("session_present", l.sessionPresent).Int("attempts", c.status.Attempts).Msg("connected to broker")
 	c.status.Connected, c.status.Since = true, time.Now()
 	c.status.Attempts = 0
 	c.status.Connects++
 	c.status.SessionPresent = l.sessionPresent
-	c.warned = ""
+	c.status.Refused = false
 }
 
 func (c *connector) noteSubscribed(l *link) {
@@ -79,10 +84,15 @@ func (c *connector) noteLost(err error) {
 }
 
 // noteDown logs the end of a connection or attempt: each trouble once, until it
-// changes or a connect succeeds.
-func (c *connector) noteDown(err error, pause time.Duration) {
+// changes or a connection has held for stableAfter.
+func (c *connector) noteDown(err error, pause, up time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if up >= stableAfter {
+		c.warned = ""
+	}
+	c.flapping = up > 0 && up < stableAfter
+	c.status.Refused = refusedCredentials(err)
 	c.status.LastError = err.Error()
 	c.status.NextAttempt = time.Now().Add(pause)
 	event := c.log.Debug()

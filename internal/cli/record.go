@@ -32,7 +32,7 @@ func (recordCmd) Help() string {
 type entry struct {
 	configFlag
 	Tank    string      `required:"" placeholder:"ID" help:"The tank."`
-	EventID string      `name:"event-id" placeholder:"ID" help:"What a repeat is recognised by, 1 to 192 bytes. Default: a random one, which is printed."`
+	EventID *string     `name:"event-id" placeholder:"ID" help:"What a repeat is recognised by, 1 to 192 bytes. Default: a random one, which is printed."`
 	At      *occurrence `placeholder:"TIME" help:"When it happened, RFC 3339. Default: now, by the daemon's clock."`
 	JSON    bool        `help:"Print the answer as the API gives it."`
 }
@@ -42,8 +42,13 @@ func (e *entry) Validate() error {
 	if e.Tank != "" && !event.ValidName(e.Tank) { // that it is absent is said elsewhere
 		return errors.New("--tank: want a name [A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 	}
-	if len(e.EventID) > event.MaxIDBytes {
-		return fmt.Errorf("--event-id: want at most %d bytes", event.MaxIDBytes)
+	if e.EventID == nil {
+		return nil
+	}
+	// An empty one is a script's unset variable: a random id instead would count
+	// its repeat a second time.
+	if n := len(*e.EventID); n == 0 || n > event.MaxIDBytes {
+		return fmt.Errorf("--event-id: want 1 to %d bytes", event.MaxIDBytes)
 	}
 	return nil
 }
@@ -136,9 +141,9 @@ func (e *entry) book(s *terminal, kind event.Type, f fields) error {
 	if err != nil {
 		return err
 	}
-	id := e.EventID
-	if id == "" {
-		id = "record-" + rand.Text() // this program is the producer, so the key is its to make (R2)
+	id := "record-" + rand.Text() // this program is the producer, so the key is its to make (R2)
+	if e.EventID != nil {
+		id = *e.EventID
 	}
 	f["type"], f["tank"], f["event_id"] = kind.String(), e.Tank, id
 	if e.At != nil {
@@ -182,6 +187,11 @@ func repeatable(err error, id string) error {
 func printAnswer(s *terminal, a *web.Answer) error {
 	t := newTable(s.stdout)
 	t.row("event_id", a.EventID)
+	if a.Elsewhere {
+		t.row("outcome", "on its way: the event is on disk here; this node keeps no account")
+		t.row("ask", "the ledger's node: GET "+a.StatusURL)
+		return t.flush()
+	}
 	if a.Pending {
 		t.row("outcome", "pending: the event is on disk and on its way, the ledger has not answered yet")
 		t.row("ask", "repeat the command with --event-id "+a.EventID+" (it counts once), or GET "+a.StatusURL)

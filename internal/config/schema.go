@@ -276,7 +276,7 @@ type Ledger struct {
 	// 10000, 1 to 1000000.
 	MaxParked int `yaml:"max_parked"`
 
-	// StaleAfter is the time without an event after which a tank is shown as
+	// StaleAfter is the time without a measurement after which a tank is shown as
 	// stale. Default 15m, 1s to 168h.
 	StaleAfter Duration `yaml:"stale_after"`
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,10 +46,16 @@ func (r *reader) validate(c *Config) {
 	r.oneOf("log.format", c.Log.Format, LogAuto, LogText, LogJSON)
 }
 
+// maxSocketPath is what sockaddr_un holds on Linux, without the closing zero.
+const maxSocketPath = 107
+
 func (r *reader) validateNode(c *Config) {
 	r.name("site", c.Site)
 	r.name("node", c.Node)
 	r.notEmpty("data_dir", c.DataDir)
+	if n := len(filepath.Clean(c.DataDir)) + len("/oxyd.sock"); n > maxSocketPath {
+		r.fault("data_dir", nil, "is too long: the control socket's path would have %d bytes, and Unix sockets take %d", n, maxSocketPath)
+	}
 	r.oneOf("tanks_mode", c.TanksMode, TanksOpen, TanksClosed)
 	levels := strings.Split(c.TopicPrefix, "/")
 	if slices.Contains(levels, "") || len(c.TopicPrefix) > MaxPrefixBytes || c.TopicPrefix[0] == '$' || !plainTopic(c.TopicPrefix) {
@@ -151,6 +158,9 @@ func (r *reader) validateMQTT(c *Config) {
 	if c.UsesEmbeddedBroker() && c.Broker.Username != "" && m.Username != c.Broker.Username {
 		r.fault("mqtt.username", []string{"broker.username"}, "%q is not broker.username %q, and that broker is the one in use",
 			shorten(m.Username), shorten(c.Broker.Username))
+	}
+	if c.UsesEmbeddedBroker() && c.Broker.PasswordFile != "" && m.PasswordFile != c.Broker.PasswordFile {
+		r.warn("mqtt.password_file", "is not broker.password_file, and that broker is the one in use: the two must hold one password")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"oxyd/internal/boltfile"
@@ -33,14 +34,26 @@ func (b *board) record(ctx context.Context, r web.Record) (web.Answer, error) {
 	if b.cfg.TanksMode == config.TanksClosed && b.cfg.Tank(r.Event.Tank) == nil {
 		return web.Answer{}, fmt.Errorf("%w: %q is not in the config, and tanks_mode is closed", web.ErrUnknownTank, r.Event.Tank)
 	}
+	// A repeat gets the first answer, however late it comes.
+	if _, known, err := b.outbox.Lookup(r.Event.ID); err != nil {
+		return web.Answer{}, refusal(err)
+	} else if !known {
+		if err := b.timely(&r.Event); err != nil {
+			return web.Answer{}, err
+		}
+	}
 	receipts, err := b.outbox.Append(r.Event)
 	if err != nil {
 		return web.Answer{}, refusal(err)
 	}
+	if r.Event.Type == event.Measured {
+		b.measured.note(r.Event.Tank, time.Now())
+	}
 	id := event.Identity{Source: b.cfg.Node, ID: receipts[0].ID}
 	answer := web.Answer{EventID: id.ID, Source: id.Source, Tank: r.Event.Tank, Pending: true}
-	if b.ledger == nil {
-		return answer, nil // another board keeps the account
+	if b.ledger == nil { // another board keeps the account
+		answer.Elsewhere = true
+		return answer, nil
 	}
 	deadline := time.After(answerPatience)
 	for {
@@ -60,6 +73,41 @@ func (b *board) record(ctx context.Context, r web.Record) (web.Answer, error) {
 			return answer, nil
 		}
 	}
+}
+
+// timely refuses an entry whose instant cannot be meant, or cannot be placed: this
+// node's numbers say that what it sends now came after what it measured before,
+// so that an earlier movement would be subtracted from a measurement that has it
+// in already.
+func (b *board) timely(e *event.Event) error {
+	at := e.OccurredAt
+	switch {
+	case at.IsZero():
+		return nil
+	case at.Before(earliestEntry) || at.After(time.Now().Add(ledger.MaxAhead)):
+		return fmt.Errorf("%w: occurred_at %s is before 2020 or in the future", web.ErrInvalid, at.Format(time.RFC3339))
+	}
+	if last, ok := b.measured.last(e.Tank); ok && !at.After(last) {
+		return fmt.Errorf("%w: this node has measured tank %s at %s, and the measurement has in it what happened at %s",
+			web.ErrInvalid, e.Tank, last.UTC().Format(time.RFC3339), at.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// earliestEntry is the first instant that an entry by hand may have.
+var earliestEntry = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// measuredTanks remembers when this process last measured each tank.
+type measuredTanks struct{ at sync.Map }
+
+func (m *measuredTanks) note(tank string, at time.Time) { m.at.Store(tank, at) }
+
+func (m *measuredTanks) last(tank string) (time.Time, bool) {
+	at, ok := m.at.Load(tank)
+	if !ok {
+		return time.Time{}, false
+	}
+	return at.(time.Time), true
 }
 
 // refusal gives the outbox's error the meaning that the API answers with.
@@ -93,6 +141,9 @@ func (b *board) ready() error {
 		return fmt.Errorf("broker %s is not reached: %s", s.Broker, s.LastError)
 	}
 	if b.subscriber != nil {
+		if s, err := b.ledger.Status(); err != nil || s.Full {
+			return fmt.Errorf("ledger has no room or cannot be read (%v)", err)
+		}
 		if s := b.subscriber.Status(); !s.Subscribed {
 			return fmt.Errorf("ledger is not subscribed at %s: %s", s.Broker, s.LastError)
 		}
@@ -126,6 +177,9 @@ func (b *board) metrics() []web.Metric {
 	list := counters("oxyd_publisher_", b.publisherCounts())
 	if s, err := b.outbox.Stats(); err == nil {
 		list = append(list, counters("oxyd_outbox_", outboxCounts(&s))...)
+	}
+	if b.cfg.Broker != nil {
+		list = append(list, counters("oxyd_broker_", b.brokerCounts())...)
 	}
 	if b.subscriber != nil {
 		list = append(list, counters("oxyd_subscriber_", b.subscriberCounts())...)

@@ -5,6 +5,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"oxyd/mqtt"
 )
 
@@ -16,7 +18,14 @@ const (
 	// brokerPatience how many looks in a row may find that it does not serve this
 	// node's own publisher before it is started anew.
 	brokerLookEvery = 5 * time.Second
-	brokerPatience  = 3
+	brokerPatience  = 4
+	// brokerRestPause is the least time between two new starts; it doubles up to
+	// brokerRestMax while they do not help.
+	brokerRestPause = 20 * time.Second
+	brokerRestMax   = 5 * time.Minute
+	// brokerLines bounds the broker's lines in the log, a minute: what strangers
+	// send it must not fill the card.
+	brokerLines = 30
 )
 
 func (b *board) openBroker() error {
@@ -30,8 +39,18 @@ func (b *board) startBroker(listen string) (err error) {
 	c := b.cfg.Broker
 	b.broker, err = mqtt.StartBroker(mqtt.BrokerOptions{Listen: listen, Dir: b.path(brokerDir),
 		MaxBytes: int64(c.MaxBytes), AckWait: time.Duration(c.AckWait), MaxAckPending: c.MaxAckPending,
-		Username: c.Username, PasswordFile: c.PasswordFile}, b.log.With().Str("part", "broker").Logger())
+		SessionExpiry: b.sessionExpiry(), Username: c.Username, PasswordFile: c.PasswordFile},
+		b.log.With().Str("part", "broker").Logger().Sample(&zerolog.BurstSampler{Burst: brokerLines, Period: time.Minute}))
 	return err
+}
+
+// sessionExpiry is how long the broker keeps what waits for a session that nobody
+// takes up: as long as a ledger may be away.
+func (b *board) sessionExpiry() time.Duration {
+	if l := b.cfg.Ledger; l != nil {
+		return max(mqtt.DefaultBrokerSessionExpiry, time.Duration(l.RedeliveryWindow))
+	}
+	return mqtt.DefaultBrokerSessionExpiry
 }
 
 // brokerAddress is the configured one, or where the embedded broker really
@@ -59,32 +78,57 @@ func (b *board) superviseBroker(ctx context.Context) error {
 	tick := time.NewTicker(brokerLookEvery)
 	defer tick.Stop()
 	var acknowledged uint64
+	var rested time.Time // of the last new start
+	pause := brokerRestPause
 	for without := 0; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		counts := b.publisher.Counts()
+		counts, status := b.publisher.Counts(), b.publisher.Status()
 		without++
-		if counts.Acknowledged > acknowledged || counts.InFlight == 0 && b.publisher.Status().Connected {
+		switch {
+		case !b.subscriberServed():
+		case counts.Acknowledged > acknowledged || counts.InFlight == 0 && status.Connected:
+			without, pause = 0, brokerRestPause
+		case status.Refused: // it answers; what is wrong is our password
 			without = 0
 		}
 		acknowledged = counts.Acknowledged
 		outOfService := b.broker != nil && b.broker.Check() != nil
-		if without < brokerPatience && !outOfService {
+		if without < brokerPatience && !outOfService || time.Since(rested) < pause {
 			continue
 		}
-		without = 0
-		b.log.Warn().Str("last_error", b.publisher.Status().LastError).Msg("embedded broker does not serve its own node, it is started anew")
-		if b.broker != nil {
-			b.broker.Close()
-		}
-		if err := b.startBroker(listen); err != nil {
-			b.broker = nil
-			b.log.Error().Err(err).Msg("embedded broker does not start, it is tried again")
+		without, rested = 0, time.Now()
+		if b.restartBroker(listen, status.LastError) {
+			pause = min(2*pause, brokerRestMax)
 		}
 	}
+}
+
+// subscriberServed reports whether the ledger of this process has what it needs of
+// the broker. Its session is another store than the messages, and fails alone.
+func (b *board) subscriberServed() bool {
+	if b.subscriber == nil {
+		return true
+	}
+	s := b.subscriber.Status()
+	return s.Subscribed || s.Refused
+}
+
+// restartBroker reports whether there is a broker again.
+func (b *board) restartBroker(listen, lastError string) bool {
+	b.brokerRestarts.Add(1)
+	b.log.Warn().Str("last_error", lastError).Msg("embedded broker does not serve its own node, it is started anew")
+	if b.broker != nil {
+		b.broker.Close()
+	}
+	if err := b.startBroker(listen); err != nil {
+		b.broker = nil
+		b.log.Error().Err(err).Msg("embedded broker does not start, it is tried again")
+	}
+	return b.broker != nil
 }
 
 // awaitSubscription keeps the publisher back, at the start, until the ledger of

@@ -48,6 +48,10 @@ func (b *board) publisherCounts() []count {
 	}
 }
 
+func (b *board) brokerCounts() []count {
+	return []count{{"restarts_total", "New starts because it no longer served its own node.", float64(b.brokerRestarts.Load())}}
+}
+
 func (b *board) subscriberCounts() []count {
 	c := b.subscriber.Counts()
 	subscribed := 0.0

@@ -18,11 +18,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"oxyd/ingest"
 	"oxyd/internal/boltfile"
 	"oxyd/internal/clock"
 	"oxyd/internal/config"
@@ -62,7 +64,11 @@ type board struct {
 
 	wakeStatus chan struct{} // the node's status changed; capacity 1
 	failed     chan error    // the ledger's store must be opened again; capacity 1
-	first      firstReading
+	ingest     *ingest.Ingest
+	measured   measuredTanks
+
+	brokerRestarts atomic.Uint64
+	first          firstReading
 }
 
 // Run runs the process until ctx ends, which gives nil, or until a part of it
@@ -200,14 +206,48 @@ func (b *board) run(ctx context.Context) error {
 		g.Go(func() error { return b.subscriber.Run(ctx) })
 		g.Go(func() error { return b.publishAccount(ctx) })
 	}
+	g.Go(func() error {
+		<-ctx.Done()
+		notify(b.log, notifyStopping)
+		b.log.Info().Msg("oxyd stops")
+		return nil
+	})
 	notify(b.log, notifyReady)
 	err := g.Wait()
-	notify(b.log, notifyStopping)
 	if flushErr := b.outbox.Flush(); flushErr != nil && err == nil {
 		err = flushErr
 	}
+	b.sayOffline()
+	b.handOverRest()
 	stopPublishing()
-	return errors.Join(err, <-published)
+	err = errors.Join(err, <-published)
+	b.log.Info().Err(err).Msg("oxyd has stopped")
+	return err
+}
+
+// handOverPatience bounds the wait, at a stop, for the broker to take what is
+// left. What it does not take goes out at the next start.
+const handOverPatience = 2 * time.Second
+
+// handOverRest waits until the publisher has handed over what the other stations
+// left behind.
+func (b *board) handOverRest() {
+	deadline := time.NewTimer(handOverPatience)
+	defer deadline.Stop()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for b.publisher.Status().Connected {
+		s, err := b.outbox.Stats()
+		c := b.publisher.Counts()
+		if err != nil || s.Pending == 0 && c.RetainedUndelivered == 0 && c.InFlight == 0 {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			return
+		}
+	}
 }
 
 // fatal ends the group when a part outside of it cannot go on.

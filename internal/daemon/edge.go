@@ -68,6 +68,7 @@ func (b *board) reading(r sensors.Reading) {
 		b.log.Info().Dur("after_start_ms", time.Since(b.started)).Str("tank", r.Tank).Msg("first reading")
 		defer b.touchStatus()
 	}
+	b.measured.note(r.Tank, r.At)
 	if err := keep(draft); err != nil {
 		b.log.Debug().Err(err).Str("tank", r.Tank).Msg("reading not kept") // the outbox logs the trouble on change and counts it
 	}

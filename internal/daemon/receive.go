@@ -16,6 +16,9 @@ import (
 	"oxyd/mqtt"
 )
 
+// subscriberBackoffMax is the longest pause between two connects of the ledger.
+const subscriberBackoffMax = 3 * time.Second
+
 // Pauses of the publishing of committed state.
 const (
 	// balancePause joins the changes of a moment into one publication a tank.
@@ -53,7 +56,12 @@ func (b *board) openConnections() error {
 	}
 	presence = mqtt.Presence{Topic: b.topics.LedgerStatus(b.cfg.Ledger.ID), Birth: b.ledgerStatus,
 		Will: b.ledgerOffline("connection lost"), Goodbye: func() []byte { return b.ledgerOffline("shutdown") }}
-	b.subscriber = mqtt.NewSubscriber(b.connection(b.cfg.LedgerClientID()), b.topics.EventFilters(), &presence,
+	b.ingest = &ingest.Ingest{Split: b.topics.ParseTank, Apply: b.ledger.Apply, Log: b.log.With().Str("part", "ingest").Logger()}
+	o := b.connection(b.cfg.LedgerClientID())
+	// A base has one ledger or two, not a fleet: it comes back soon, for until its
+	// session is there again a broker that lost it takes events for nobody.
+	o.BackoffMax = subscriberBackoffMax
+	b.subscriber = mqtt.NewSubscriber(o, b.topics.EventFilters(), &presence,
 		b.receive, b.log.With().Str("part", "subscriber").Logger())
 	return nil
 }
@@ -69,8 +77,7 @@ func (b *board) connection(clientID string) mqtt.Options {
 // ingest. A store whose state is not known ends the process; every other trouble
 // ends the connection, and the broker brings the messages again.
 func (b *board) receive(ctx context.Context, box *mqtt.Mailbox) error {
-	in := &ingest.Ingest{Split: b.topics.ParseTank, Apply: b.ledger.Apply, Log: b.log.With().Str("part", "ingest").Logger()}
-	err := in.Run(ctx, takeFrom(box))
+	err := b.ingest.Run(ctx, takeFrom(box))
 	if storeFailed(err) {
 		select {
 		case b.failed <- fmt.Errorf("ledger: %w", err):
@@ -153,6 +160,24 @@ func (b *board) publishBalances(published map[string]string) error {
 		published[topic] = body
 	}
 	return nil
+}
+
+// sayOffline marks the tanks of a ledger that stops: nobody follows their numbers
+// any more. After a crash the ledger's own status says it, by its will.
+func (b *board) sayOffline() {
+	if b.ledger == nil || !b.cfg.Ledger.Publish {
+		return
+	}
+	balances, err := b.ledger.Balances()
+	if err != nil {
+		b.log.Warn().Err(err).Msg("availability not published")
+		return
+	}
+	for i := range balances {
+		if err := b.publisher.SetRetained(b.topics.Tank(balances[i].Tank, "availability"), []byte("offline")); err != nil {
+			b.log.Warn().Err(err).Msg("availability not published")
+		}
+	}
 }
 
 // availability says in one word whether the tank's number can be followed.

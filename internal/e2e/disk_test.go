@@ -40,6 +40,9 @@ func TestFullDisk(t *testing.T) {
 	n.until("the broker to fail a write", func() bool {
 		return strings.Contains(n.log.String(), "JetStream failed to store a msg")
 	})
+	n.until("the broker to be found out of service", func() bool {
+		return strings.Contains(n.log.String(), "it is started anew")
+	})
 	if doc := n.tank("hab-1"); doc.Balance == "" {
 		t.Error("the account cannot be read while the disk is full")
 	}

@@ -111,6 +111,65 @@ func TestTwoProcessesOverMosquitto(t *testing.T) {
 	}
 }
 
+// The two configs of the README, as they are typed.
+func TestReadmeTwoProcesses(t *testing.T) {
+	broker := mqtttest.StartMosquitto(t)
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []*node
+	for _, name := range []string{"edge", "base"} {
+		_, rest, ok := strings.Cut(string(text), "```yaml\n# "+name+".yaml\n")
+		config, _, ok2 := strings.Cut(rest, "```")
+		if !ok || !ok2 {
+			t.Fatalf("the README shows no %s.yaml", name)
+		}
+		config = strings.NewReplacer("./"+name, "DIR", "127.0.0.1:1883", "OUTSIDE", "\nweb:\n", "\nweb: {listen: WEB}\n").Replace(config)
+		nodes = append(nodes, newNode(t, config, broker.Addr()))
+	}
+	edge, base := nodes[0], nodes[1]
+	base.startReady()
+	edge.startReady()
+	base.until("readings in the account", func() bool { return base.status().Outcomes["applied"] >= 3 })
+
+	late := func() *stranger { return newStranger(t, broker.Addr()) }
+	base.stop()
+	s := late()
+	mqtttest.Eventually(t, "the stopped ledger's tank to be offline", func() bool {
+		return s.newest("oxyd/base/tank/hab-1/availability") == "offline"
+	})
+}
+
+// An entry by hand cannot be dated before the node's own measurement, which has it
+// in already, nor where no clock stands; a repeat gets the first answer all the same.
+func TestRecordRefusesWhatCannotBePlaced(t *testing.T) {
+	n := newNode(t, allInOne, "")
+	n.startReady()
+	book := func(key, body string) int { return n.call(http.MethodPost, "/api/events", key, body, nil) }
+	for _, at := range []string{"1999-01-01T00:00:00Z", "2199-01-01T00:00:00Z"} {
+		if code := book("x"+at, `{"type":"consumed","tank":"A","amount":1,"occurred_at":"`+at+`"}`); code != http.StatusBadRequest {
+			t.Errorf("an entry of %s: %d", at, code)
+		}
+	}
+	dated := `{"type":"consumed","tank":"A","amount":1,"occurred_at":"` + time.Now().Add(-time.Minute).UTC().Format(time.RFC3339) + `"}`
+	if code := book("before", dated); code != http.StatusOK {
+		t.Errorf("a minute ago: %d", code)
+	}
+	if code := book("m", `{"type":"measured","tank":"A","remaining":727}`); code != http.StatusOK {
+		t.Fatalf("measured: %d", code)
+	}
+	if code := book("after", dated); code != http.StatusBadRequest {
+		t.Errorf("a minute ago, after a measurement: %d", code)
+	}
+	if code := book("before", dated); code != http.StatusOK {
+		t.Errorf("the repeat: %d", code)
+	}
+	if got := n.tank("A").Balance; got != "727" {
+		t.Errorf("balance is %s, want 727", got)
+	}
+}
+
 func TestFC04BrokerUnreachableAtBoot(t *testing.T) {
 	for _, where := range []struct{ name, first string }{{"refused", "127.0.0.1:1"}, {"unresolvable", "no-such-host.invalid:1883"}} {
 		t.Run(where.name, func(t *testing.T) {

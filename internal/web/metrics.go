@@ -67,6 +67,8 @@ func accountMetrics(account *ledger.Ledger) ([]Metric, error) {
 		gauge("oxyd_ledger_sources", "Sources that the account has heard.", s.Sources),
 		gauge("oxyd_ledger_parked", "Reversals that wait for their original.", s.Parked),
 		gauge("oxyd_ledger_file_bytes", "Size of the account's file.", uint64(s.FileBytes)),
+		gauge("oxyd_ledger_file_limit_bytes", "What it may grow to; 0: no bound.", uint64(s.FileLimitBytes)),
+		{Name: "oxyd_ledger_full", Help: "1 while the account has no room and nothing is acknowledged.", Type: "gauge", Value: oneIf(s.Full)},
 		gauge("oxyd_quarantine_rows", "Messages in quarantine.", s.Quarantined),
 		gauge("oxyd_quarantine_bytes", "What they count against the quarantine's bound.", s.QuarantineBytes),
 		counter("oxyd_quarantine_evicted_total", "Messages that went at the quarantine's bound.", s.Evicted),

@@ -88,6 +88,8 @@ type Answer struct {
 	// is empty.
 	Pending   bool   `json:"pending"`
 	StatusURL string `json:"status_url,omitempty"`
+	// Elsewhere: this node keeps no account; the ledger's node knows the outcome.
+	Elsewhere bool `json:"decided_elsewhere,omitempty"`
 }
 
 // api is the handler's state: nothing but what it was made with.
