@@ -15,6 +15,7 @@ type incoming struct {
 	wall   int64 // what the clock says, which may have been set back
 	hash   event.Hash
 	st     stream
+	place  []byte // its key, once it has a stamp
 	usable bool   // occurred_at can serve as the stamp
 	seen   runs   // of a numbered event
 	byNo   *known // what stands under its number
@@ -23,10 +24,14 @@ type incoming struct {
 
 // key is where the event stands in its stream.
 func (in *incoming) key(stamp int64) []byte {
-	if in.st.kind == numbered {
-		return in.st.at(in.Event.Dot)
+	if in.place == nil {
+		if in.st.kind == numbered {
+			in.place = in.st.at(in.Event.Dot)
+		} else {
+			in.place = in.st.atStamp(stamp, in.Event.ID)
+		}
 	}
-	return in.st.atStamp(stamp, in.Event.ID)
+	return in.place
 }
 
 // known is an entry that the ledger already has.
@@ -127,7 +132,7 @@ func (b *batch) recognise(in *incoming) error {
 			return err
 		}
 		if e.Dot.Seq <= in.seen.row.most { // beyond it nothing was met
-			if in.byNo, err = b.load(in.st.at(e.Dot)); err != nil {
+			if in.byNo, err = b.load(in.key(0)); err != nil {
 				return err
 			}
 		}
@@ -188,7 +193,9 @@ func (b *batch) load(key []byte) (*known, error) {
 	return &known{key: key, entry: n}, err
 }
 
-func (b *batch) store(key []byte, n *entry) error { return b.entries.Put(key, n.encode()) }
+func (b *batch) store(key []byte, n *entry) error {
+	return b.entries.Put(key, n.append(b.room(entryBytes)))
+}
 
 // refuse gives the rule that keeps a new event out, or "".
 func (b *batch) refuse(in *incoming, overlap bool) (event.Reason, error) {
@@ -293,7 +300,7 @@ func (b *batch) accept(in *incoming) (Result, error) {
 	a.latest = max(a.latest, n.stamp)
 	a.revision++
 	a.changed = true
-	b.meta.facts.add(factOf(e.Identity(), in.hash))
+	b.meta.facts.add(b.factOf(e.Identity(), in.hash))
 	lsn, err := b.enter(in, n, "")
 	return Result{Outcome: n.outcome, LSN: lsn}, err
 }

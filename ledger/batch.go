@@ -51,6 +51,23 @@ type batch struct {
 	metaRow                                                          *bbolt.Bucket
 
 	canonical []byte // of the event at hand, reused
+	scratch   []byte // for what is hashed, reused
+	arena     []byte // for the values of this transaction's rows
+}
+
+// arenaBytes is how much is taken at a time for values: bolt keeps them until the
+// commit, and one piece of memory for hundreds of rows costs less than hundreds.
+const arenaBytes = 64 << 10
+
+// room gives an empty encoder with room for n bytes that stay valid until the end
+// of the transaction. What is appended beyond them moves away by itself.
+func (b *batch) room(n int) encoder {
+	if cap(b.arena)-len(b.arena) < n {
+		b.arena = make([]byte, 0, max(arenaBytes, n))
+	}
+	start := len(b.arena)
+	b.arena = b.arena[:start+n]
+	return encoder(b.arena[start:start:len(b.arena)])
 }
 
 // journalFill packs the journal's pages: its keys only rise, so that a page that
@@ -62,7 +79,7 @@ const (
 )
 
 func (l *Ledger) begin(tx *bbolt.Tx) (*batch, error) {
-	b := &batch{l: l, rowState: l.warm}
+	b := &batch{l: l, rowState: l.warm, canonical: l.canonical[:0], scratch: l.scratch[:0]}
 	l.warm = rowState{} // until this transaction has succeeded
 	if b.accounts == nil || len(b.seen) > keptWatermarks {
 		b.rowState = newRowState()

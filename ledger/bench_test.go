@@ -55,7 +55,7 @@ func benchLedger(b *testing.B, tanks int) (*Ledger, *traffic) {
 // against BenchmarkTwoSyncs of the same run: no protocol of two syncs a commit
 // can do more commits than that.
 func BenchmarkApply(b *testing.B) {
-	for _, tanks := range []int{3, 100} {
+	for _, tanks := range []int{3, 16, 100} {
 		for _, size := range []int{1, 64, 256, 500} {
 			b.Run(fmt.Sprintf("tanks=%d/batch=%d", tanks, size), func(b *testing.B) {
 				l, g := benchLedger(b, tanks)

@@ -38,6 +38,14 @@ func factOf(id event.Identity, hash event.Hash) facts {
 	return sha256.Sum256(append(identityBytes(id), hash[:]...))
 }
 
+// factOf is the same in the batch's own memory.
+func (b *batch) factOf(id event.Identity, hash event.Hash) facts {
+	b.scratch = append(append(b.scratch[:0], id.Source...), 0)
+	b.scratch = append(append(b.scratch, id.ID...), 0)
+	b.scratch = append(b.scratch, hash[:]...)
+	return sha256.Sum256(b.scratch)
+}
+
 // conflictOf is what an identity adds once it was met with two contents.
 func conflictOf(id event.Identity) facts {
 	return sha256.Sum256(append(identityBytes(id), "conflict"...))

@@ -116,7 +116,7 @@ func (b *batch) contribute(a *account, d *delta, sign int) (afterBaseline bool, 
 	}
 	a.changed = true
 	if sign > 0 {
-		return afterBaseline, b.moves.Put(moveKey(d.key, d.stamp), d.encodeMove())
+		return afterBaseline, b.moves.Put(moveKey(d.key, d.stamp), d.appendMove(b.room(moveBytes)))
 	}
 	return afterBaseline, b.moves.Delete(moveKey(d.key, d.stamp))
 }

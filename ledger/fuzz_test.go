@@ -16,8 +16,8 @@ func FuzzRows(f *testing.F) {
 	seeds = append(seeds, (&entry{outcome: Applied, typ: event.Consumed, lsn: 7}).encode(),
 		(&head{last: s, prev: s}).encode(), (&head{}).encode(), (&seen{low: 4, above: 1}).encode(), (&source{events: 3}).encode(),
 		(&tank{opening: &opening, baseline: &stream{tank: "A", source: "dev", kind: numbered}}).encode(), (&meta{lsn: 9}).encode())
-	event, _ := (&record{kind: recordEvent, outcome: Applied, canonical: []byte("{}")}).encode([chainBytes]byte{}, 1)
-	open, _ := (&record{kind: recordOpening, tank: "A"}).encode([chainBytes]byte{}, 1)
+	event, _ := (&record{kind: recordEvent, outcome: Applied, canonical: []byte("{}")}).encode(nil, [chainBytes]byte{}, 1)
+	open, _ := (&record{kind: recordOpening, tank: "A"}).encode(nil, [chainBytes]byte{}, 1)
 	for _, row := range append(seeds, event, open) {
 		f.Add(row)
 	}

@@ -41,12 +41,16 @@ type record struct {
 // (etcd-io/bbolt#492); it is no defence against a forger who can write the file.
 const chainBytes = 16
 
-// encode gives the row: chain, then body. The chain covers its predecessor's,
-// the row's own number and the body.
-func (r *record) encode(prev [chainBytes]byte, lsn uint64) ([]byte, [chainBytes]byte) {
-	e := make(encoder, 8+chainBytes, 8+chainBytes+64+len(r.canonical))
-	copy(e, prev[:])
-	binary.BigEndian.PutUint64(e[chainBytes:], lsn)
+// size is at least what encode appends.
+func (r *record) size() int {
+	return 8 + chainBytes + 64 + len(r.canonical) + len(r.tank) + len(r.reason)
+}
+
+// encode gives the row, in the memory of e: chain, then body. The chain covers its
+// predecessor's, the row's own number and the body.
+func (r *record) encode(e encoder, prev [chainBytes]byte, lsn uint64) ([]byte, [chainBytes]byte) {
+	e = append(e, prev[:]...)
+	e.u64(lsn)
 	e.u8(r.kind)
 	e.i64(r.receipt)
 	switch r.kind {
@@ -108,7 +112,7 @@ func parseRecord(row []byte) (record, error) {
 // writeJournal appends a record and gives its number.
 func (b *batch) writeJournal(r record) (uint64, error) {
 	lsn := b.meta.lsn + 1
-	row, chain := r.encode(b.meta.chain, lsn)
+	row, chain := r.encode(b.room(r.size()), b.meta.chain, lsn)
 	if err := b.journal.Put(lsnKey(lsn), row); err != nil {
 		return 0, fmt.Errorf("write journal row %d: %w", lsn, err)
 	}

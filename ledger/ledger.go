@@ -127,6 +127,8 @@ type Ledger struct {
 	warm    rowState   // rows as the last transaction left them; the writer's
 	full    atomic.Bool
 
+	canonical, scratch []byte // the writer's buffers
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced after each commit
 }
@@ -206,7 +208,7 @@ func (l *Ledger) update(fn func(*batch) error) error {
 	if err != nil {
 		return err
 	}
-	l.warm = b.rowState
+	l.warm, l.canonical, l.scratch = b.rowState, b.canonical, b.scratch
 	l.mu.Lock()
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -32,8 +32,9 @@ func moveStamp(k []byte, prefix int) int64 {
 	return int64(binary.BigEndian.Uint64(k[prefix:]) ^ (1 << 63))
 }
 
-func (d *delta) encodeMove() []byte {
-	e := make(encoder, 0, 10)
+const moveBytes = 11
+
+func (d *delta) appendMove(e encoder) []byte {
 	e.u8(uint8(d.typ))
 	e.bool(d.byReceipt)
 	e.bool(d.suspect)

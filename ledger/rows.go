@@ -122,8 +122,11 @@ func (n *entry) effective() bool {
 	return n.typ.Delta() && n.outcome.Accepted() && !n.has(flagReversed) && !n.has(flagOutdone)
 }
 
-func (n *entry) encode() []byte {
-	e := make(encoder, 0, 43)
+const entryBytes = 43
+
+func (n *entry) encode() []byte { return n.append(make(encoder, 0, entryBytes)) }
+
+func (n *entry) append(e encoder) []byte {
 	e.u8(uint8(n.outcome))
 	e.u8(uint8(n.typ))
 	e.u8(n.flags)
