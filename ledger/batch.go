@@ -55,15 +55,19 @@ type batch struct {
 	arena     []byte // for the values of this transaction's rows
 }
 
-// arenaBytes is how much is taken at a time for values: bolt keeps them until the
-// commit, and one piece of memory for hundreds of rows costs less than hundreds.
-const arenaBytes = 64 << 10
+// Values are kept by bolt until the commit; one piece of memory for hundreds of
+// them costs less than hundreds. A transaction begins with arenaBytesMin and takes
+// twice as much each time, up to arenaBytesMax.
+const (
+	arenaBytesMin = 2 << 10
+	arenaBytesMax = 64 << 10
+)
 
 // room gives an empty encoder with room for n bytes that stay valid until the end
 // of the transaction. What is appended beyond them moves away by itself.
 func (b *batch) room(n int) encoder {
 	if cap(b.arena)-len(b.arena) < n {
-		b.arena = make([]byte, 0, max(arenaBytes, n))
+		b.arena = make([]byte, 0, max(min(2*cap(b.arena), arenaBytesMax), arenaBytesMin, n))
 	}
 	start := len(b.arena)
 	b.arena = b.arena[:start+n]
