@@ -75,7 +75,7 @@ var mutants = []mutant{
 		name: "a skipped number counts as seen",
 		file: "ledger/business.go",
 		old:  "\tprefix := seenKey(e.Tank, e.Source, e.SkipsEpoch)\n",
-		new:  "\tprefix := seenKey(e.Tank, e.Source, e.SkipsEpoch)\n\tif s, err := b.see(e.Tank, e.Source, e.SkipsEpoch); err == nil {\n\t\tb.seen[string(s.prefix)] = s.row\n\t\tfor _, r := range e.Skips {\n\t\t\t_ = s.add(r)\n\t\t}\n\t}\n",
+		new:  "\tprefix := seenKey(e.Tank, e.Source, e.SkipsEpoch)\n\tif s, err := b.see(e.Tank, e.Source, e.SkipsEpoch); err == nil {\n\t\ts.row.changed = true\n\t\tfor _, r := range e.Skips {\n\t\t\t_ = s.add(r)\n\t\t}\n\t}\n",
 		pkg:  "./ledger", run: "Skipped|RowsAgree",
 	},
 	{
