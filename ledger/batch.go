@@ -256,7 +256,7 @@ func (b *batch) openTanks(tanks []Tank) error {
 		if a == nil {
 			a = b.register(t.ID, at)
 		}
-		if t.Initial == nil {
+		if t.Initial == nil || b.meta.replacement {
 			continue
 		}
 		opening := SumOf(*t.Initial)

@@ -78,7 +78,11 @@ type Options struct {
 	Path     string
 	MaxBytes int64 // of the file; 0: no bound of its own
 	Tanks    []Tank
-	Closed   bool // an event of a tank not in Tanks is quarantined as unknown_tank
+	// Replacement: the file takes the place of one that was damaged. Opening amounts
+	// are from before everything, so that a replacement never takes any: without a
+	// measurement a balance is not known any more.
+	Replacement bool
+	Closed      bool // an event of a tank not in Tanks is quarantined as unknown_tank
 
 	DedupWindow     time.Duration
 	StaleAfter      time.Duration
@@ -151,7 +155,10 @@ func Open(o Options) (*Ledger, error) {
 	for _, t := range o.Tanks {
 		l.cfg[t.ID] = t
 	}
-	if err := l.update(func(b *batch) error { return b.openTanks(o.Tanks) }); err != nil {
+	if err := l.update(func(b *batch) error {
+		b.meta.replacement = b.meta.replacement || o.Replacement
+		return b.openTanks(o.Tanks)
+	}); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("open ledger %s: %w", o.Path, err)
 	}

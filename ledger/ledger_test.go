@@ -182,6 +182,22 @@ func TestOpeningIsFixed(t *testing.T) {
 	r.want("balance", r.balance("A"), "800 g")
 }
 
+// What takes the place of a damaged account does not fall back to the opening
+// amounts of years ago: it knows nothing until something is measured.
+func TestReplacementKnowsNoOpenings(t *testing.T) {
+	r := newRig(t)
+	r.end()
+	r.opt.Path += "-2"
+	r.opt.Tanks, r.opt.Replacement = []Tank{{ID: "A", Initial: grams(847)}}, true
+	r.open()
+	r.want("balance", r.balance("A"), "null")
+	r.opt.Replacement = false
+	r.reopen()
+	r.want("after a restart", r.balance("A"), "null")
+	r.send("measured", `{"event_id":"m","tank":"A","remaining":700}`)
+	r.want("measured", r.balance("A"), "700 g")
+}
+
 func TestFC21DedupAndBalanceAreOneTransaction(t *testing.T) {
 	r := newRig(t, Tank{ID: "A", Initial: grams(847)})
 	d := deliveryOf("consumed", `{"event_id":"e","tank":"A","amount":120}`, false)

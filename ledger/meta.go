@@ -30,6 +30,7 @@ type meta struct {
 	quarNext    uint64 // next key of quarorder
 	quarBytes   uint64 // payload bytes in quarantine
 	quarRows    uint64
+	replacement bool // Options.Replacement, for ever
 	counters
 }
 
@@ -46,6 +47,7 @@ func (m *meta) encode() []byte {
 	for _, v := range m.outcomes {
 		e.u64(v)
 	}
+	e.bool(m.replacement)
 	return e
 }
 
@@ -61,5 +63,6 @@ func decodeMeta(row []byte) (meta, error) {
 	for i := range m.outcomes {
 		m.outcomes[i] = d.u64()
 	}
+	m.replacement = d.bool()
 	return m, d.done()
 }

@@ -14,6 +14,7 @@ type Status struct {
 	Revision        uint64             `json:"revision"` // journal rows so far
 	Digest          string             `json:"digest"`
 	Facts           string             `json:"facts"`
+	Replacement     bool               `json:"replacement"` // begun after a damaged store was set aside: no opening amounts
 	Tanks           uint64             `json:"tanks"`
 	Sources         uint64             `json:"sources"`
 	Outcomes        map[Outcome]uint64 `json:"outcomes"`
@@ -40,7 +41,7 @@ func (l *Ledger) Status() (Status, error) {
 		s = Status{Incarnation: m.incarnation, Revision: m.lsn, Digest: digest, Facts: m.facts.String(),
 			Tanks: m.tanks, Sources: m.sources, Outcomes: map[Outcome]uint64{}, Unverified: m.unverified,
 			Parked: m.parked, Quarantined: m.quarRows, QuarantineBytes: m.quarBytes, Evicted: m.evicted,
-			LastReceipt: timeOf(m.receipt), Full: l.full.Load()}
+			LastReceipt: timeOf(m.receipt), Full: l.full.Load(), Replacement: m.replacement}
 		for _, o := range Outcomes() {
 			s.Outcomes[o] = m.outcomes[o]
 		}

@@ -110,7 +110,7 @@ func (b *board) open() error {
 func (b *board) path(name string) string { return filepath.Join(b.cfg.DataDir, name) }
 
 func (b *board) openOutbox() error {
-	return b.openStore(b.path(outboxFile), func(path string) (err error) {
+	return b.openStore(b.path(outboxFile), func(path string, _ bool) (err error) {
 		b.outbox, err = outbox.Open(outbox.Options{Path: path, Source: b.cfg.Node,
 			MaxBytes: int64(b.cfg.Outbox.MaxBytes), Retention: time.Duration(b.cfg.Outbox.Retention),
 			CommitInterval: time.Duration(b.cfg.Outbox.CommitInterval), Clock: b.clock, Topic: b.eventTopic,
@@ -129,8 +129,8 @@ func (b *board) openLedger() error {
 		StaleAfter: time.Duration(c.StaleAfter), MaxTanks: c.MaxTanks, MaxSources: c.MaxSources,
 		MaxTankSources: c.MaxSourcesPerTank, MaxParked: c.MaxParked, QuarantineBytes: int64(c.QuarantineBytes),
 		Log: b.log.With().Str("part", "ledger").Logger()}
-	return b.openStore(b.path(ledgerFile), func(path string) (err error) {
-		o.Path = path
+	return b.openStore(b.path(ledgerFile), func(path string, replaced bool) (err error) {
+		o.Path, o.Replacement = path, replaced
 		b.ledger, err = ledger.Open(o)
 		return err
 	})
@@ -139,8 +139,8 @@ func (b *board) openLedger() error {
 // openStore opens a store. A damaged one is set aside, named in the log and kept;
 // a new one takes its place, for a board that measures and says that it lost its
 // memory is worth more than one that does not start.
-func (b *board) openStore(path string, open func(path string) error) error {
-	err := open(path)
+func (b *board) openStore(path string, open func(path string, replaced bool) error) error {
+	err := open(path, false)
 	if !errors.Is(err, boltfile.ErrDamaged) {
 		return err
 	}
@@ -150,7 +150,7 @@ func (b *board) openStore(path string, open func(path string) error) error {
 	}
 	b.log.Error().Err(err).Str("path", path).Str("set_aside_as", aside).
 		Msg("store is damaged: it was set aside and a new one is begun")
-	return open(path)
+	return open(path, true)
 }
 
 // listen takes the addresses of the API: the control socket always, TCP where the

@@ -73,3 +73,24 @@ func fill(t *testing.T, path string) {
 		}
 	}
 }
+
+// A damaged account is set aside, kept and named; what takes its place measures on
+// and claims no opening amount.
+func TestDamagedAccountIsSetAside(t *testing.T) {
+	n := newNode(t, allInOne, "")
+	n.startReady()
+	n.until("readings applied", func() bool { return n.status().Outcomes["applied"] >= 1 })
+	n.stop()
+	path := filepath.Join(n.dir, "data", "ledger.bolt")
+	if err := os.WriteFile(path, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.startReady()
+	if _, err := os.Stat(path + ".corrupt-1"); err != nil || !strings.Contains(n.log.String(), ".corrupt-1") {
+		t.Errorf("set aside: %v; or the log does not name it", err)
+	}
+	n.until("readings in the new account", func() bool { return n.tank("hab-1").Balance != "" })
+	if got := n.tank("A").Balance; got != "" {
+		t.Errorf("a tank that was never measured shows %s", got)
+	}
+}
