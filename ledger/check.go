@@ -19,16 +19,19 @@ func (l *Ledger) Check() error {
 	if err := l.file.Check(); err != nil {
 		return err
 	}
-	return l.view(func(b *batch) error {
-		c := checker{batch: b, openings: map[string]Sum{}, tanks: map[string][]*fact{},
-			accepted: map[event.Identity]*fact{}, rows: map[uint64]*fact{}}
-		if err := b.journal.ForEach(c.read); err != nil {
-			return err
-		}
-		c.decide()
-		return errors.Join(c.checkMeta(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
-			c.checkNumbers(), c.checkQuarantine())
-	})
+	return l.view(func(b *batch) error { return b.check() })
+}
+
+// check sets every row against the journal.
+func (b *batch) check() error {
+	c := checker{batch: b, openings: map[string]Sum{}, tanks: map[string][]*fact{},
+		accepted: map[event.Identity]*fact{}, rows: map[uint64]*fact{}}
+	if err := b.journal.ForEach(c.read); err != nil {
+		return err
+	}
+	c.decide()
+	return errors.Join(c.checkMeta(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
+		c.checkNumbers(), c.checkQuarantine())
 }
 
 // fact is one journalled event with what was decided at its first receipt.

@@ -148,13 +148,27 @@ func check(tx *bbolt.Tx, path string) error {
 
 // CheckPath opens the closed file at path without writing to it and checks it.
 func CheckPath(path string) error {
+	return ViewPath(path, func(*bbolt.Tx) error { return nil })
+}
+
+// ViewPath opens the closed file at path without writing to it, checks it, and
+// runs fn over it. While a process holds the file it gives ErrLocked.
+func ViewPath(path string, fn func(*bbolt.Tx) error) error {
 	return guard(func() error {
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
 		db, err := bbolt.Open(path, fileMode, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true, PageSize: pageSize, Timeout: lockTimeoutDefault})
 		if err != nil {
 			return openError(path, err)
 		}
 		defer db.Close()
-		return db.View(func(tx *bbolt.Tx) error { return check(tx, path) })
+		return db.View(func(tx *bbolt.Tx) error {
+			if err := check(tx, path); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
 	})
 }
 

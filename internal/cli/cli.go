@@ -1,7 +1,7 @@
 // Package cli is the command line: one struct and one file per command, whose
 // tags are the usage text.
 //
-// The invariant it keeps: no command opens a store. What concerns a live one is
+// The invariant it keeps: no command opens a live store. What concerns one is
 // asked of the running daemon over its control socket, and nothing that a sensor,
 // a stranger's message or a tank's name can hold reaches the terminal as a
 // control character.
@@ -41,6 +41,8 @@ type commands struct {
 	Sources    sourcesCmd    `cmd:"" help:"List who has sent events, and what of them is missing."`
 	Quarantine quarantineCmd `cmd:"" help:"Look at messages that were refused and kept."`
 	Record     recordCmd     `cmd:"" help:"Book an event by hand."`
+	Backup     backupCmd     `cmd:"" help:"Copy the account of the running daemon into a file, and verify the copy."`
+	Verify     verifyCmd     `cmd:"" help:"Verify an account file that no daemon holds: recompute everything from its journal."`
 	Version    versionCmd    `cmd:"" help:"Tell the version of this program."`
 }
 
