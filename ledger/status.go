@@ -131,57 +131,6 @@ func sourceStream(r runs, tankID string, epoch uint64) SourceStream {
 	return s
 }
 
-// Record is one journalled event of a tank, as history shows it.
-type Record struct {
-	LSN     uint64       `json:"lsn"`
-	Outcome Outcome      `json:"outcome"`
-	Reason  event.Reason `json:"reason,omitempty"`
-	Stamp   *time.Time   `json:"stamp"`
-	Receipt *time.Time   `json:"receipt"`
-	EventID string       `json:"event_id"`
-	Source  string       `json:"source"`
-	Type    string       `json:"type"`
-	Tank    string       `json:"tank"`
-	Amount  Sum          `json:"amount"`
-}
-
-// HistoryScan bounds how many journal rows Events reads to find a tank's.
-const HistoryScan = 100_000
-
-// Events gives the tank's newest journalled events, newest first, at most limit.
-// It looks at no more than HistoryScan rows.
-func (l *Ledger) Events(tankID string, limit int) ([]Record, error) {
-	list := []Record{}
-	err := l.view(func(b *batch) error {
-		c := b.journal.Cursor()
-		scanned := 0
-		for k, v := c.Last(); k != nil && len(list) < limit && scanned < HistoryScan; k, v = c.Prev() {
-			scanned++
-			r, err := parseRecord(v)
-			if err != nil {
-				return err
-			}
-			if r.kind != recordEvent {
-				continue
-			}
-			e, err := event.DecodeCanonical(r.canonical)
-			if err != nil {
-				return err
-			}
-			if e.Tank == tankID {
-				list = append(list, recordOf(lsnOf(k), &r, &e))
-			}
-		}
-		return nil
-	})
-	return list, err
-}
-
-func recordOf(lsn uint64, r *record, e *event.Event) Record {
-	return Record{LSN: lsn, Outcome: r.outcome, Reason: r.reason, Stamp: timeOf(r.stamp), Receipt: timeOf(r.receipt),
-		EventID: e.ID, Source: e.Source, Type: e.Type.String(), Tank: e.Tank, Amount: SumOf(e.Amount)}
-}
-
 // Outcome tells what became of an identity: its first outcome, and its journal
 // row. ok is false when it is not known.
 func (l *Ledger) Outcome(id event.Identity) (res Result, ok bool, err error) {

@@ -38,6 +38,7 @@ type commands struct {
 	Run        runCmd        `cmd:"" help:"Run the daemon in the foreground until it is told to stop."`
 	Check      checkCmd      `cmd:"" help:"Read a config and say everything that is wrong with it."`
 	Tanks      tanksCmd      `cmd:"" help:"List the tanks with their balances."`
+	Journal    journalCmd    `cmd:"" help:"Print what the account has received, and what became of it."`
 	Sources    sourcesCmd    `cmd:"" help:"List who has sent events, and what of them is missing."`
 	Quarantine quarantineCmd `cmd:"" help:"Look at messages that were refused and kept."`
 	Record     recordCmd     `cmd:"" help:"Book an event by hand."`

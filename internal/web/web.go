@@ -108,7 +108,7 @@ func New(b Board, log zerolog.Logger) http.Handler {
 	mux.Handle("/{$}", methods{get: newPage().serve})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, &fault{status: http.StatusNotFound, text: "there is nothing at this address",
-			hint: "the API is below /api/: status, node, tanks, sources, quarantine, events, backup"})
+			hint: "the API is below /api/: status, node, tanks, sources, quarantine, events, journal, backup"})
 	})
 	return a.guard(mux)
 }
@@ -129,6 +129,7 @@ func (a *api) routes() []route {
 		{path: "/api/quarantine", get: a.json(a.quarantine)},
 		{path: "/api/quarantine/{id}", get: a.json(a.kept)},
 		{path: "/api/events", get: a.json(a.outcome), post: a.record},
+		{path: "/api/journal", get: a.json(a.journal)},
 		{path: "/api/backup", get: a.backup},
 		{path: "/metrics", get: a.metrics},
 		{path: "/healthz", get: a.json(a.healthy)},

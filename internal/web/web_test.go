@@ -150,7 +150,7 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("the tank alone differs from the list (-list +alone):\n%s", diff)
 	}
 	events := decode[[]ledger.Record](t, s.get("/api/tanks/A/events"), 200)
-	if len(events) != 1 || events[0].EventID != "e-8842" || events[0].Outcome != ledger.Applied {
+	if len(events) != 1 || events[0].EventID != "e-8842" || events[0].Outcome != ledger.Applied.String() {
 		t.Errorf("events %+v, want e-8842, applied", events)
 	}
 	sources := decode[[]ledger.Source](t, s.get("/api/sources"), 200)

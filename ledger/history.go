@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"errors"
+	"time"
+
+	"oxyd/internal/event"
+)
+
+// Record is one row of the journal as history shows it. What a row does not have
+// is left out.
+type Record struct {
+	LSN       uint64       `json:"lsn"`
+	Type      string       `json:"type"` // as on the wire, or Opening
+	Tank      string       `json:"tank"`
+	Outcome   string       `json:"outcome,omitempty"` // none for an opening
+	Reason    event.Reason `json:"reason,omitempty"`
+	Amount    *Sum         `json:"amount,omitempty"` // grams: moved, remaining or opening
+	Stamp     *time.Time   `json:"stamp"`            // its place in time; null: before everything
+	ByReceipt bool         `json:"by_receipt,omitempty"`
+	Receipt   *time.Time   `json:"receipt"`
+	Retained  bool         `json:"retained,omitempty"`
+
+	EventID        string     `json:"event_id,omitempty"`
+	Source         string     `json:"source,omitempty"`
+	Epoch          uint64     `json:"epoch,omitempty"`
+	Seq            uint64     `json:"seq,omitempty"`
+	OccurredAt     *time.Time `json:"occurred_at,omitempty"`
+	Operation      string     `json:"operation,omitempty"`
+	Reverses       string     `json:"reverses,omitempty"`
+	ReversesSource string     `json:"reverses_source,omitempty"`
+	Suspect        bool       `json:"suspect,omitempty"`
+}
+
+// openingType is the Type of the row by which a tank got its opening amount.
+const openingType = "Opening"
+
+// HistoryScan bounds how many journal rows one call of Journal or Events reads.
+const HistoryScan = 100_000
+
+// Query selects rows of the journal.
+type Query struct {
+	Tank     string    // "": of all tanks
+	From, To time.Time // stamps from From on and before To; zero: no bound
+	After    uint64    // rows behind this one
+	Limit    int
+}
+
+func (q *Query) matches(r *Record) bool {
+	if q.Tank != "" && r.Tank != q.Tank {
+		return false
+	}
+	if r.Stamp == nil { // before everything
+		return q.From.IsZero()
+	}
+	return !r.Stamp.Before(q.From) && (q.To.IsZero() || r.Stamp.Before(q.To))
+}
+
+// Journal gives the matching rows behind q.After in the order of the journal. next
+// is where to go on; done tells that there is no more to read now. It may return
+// fewer than q.Limit rows, or none, without being done: one call reads no more
+// than HistoryScan.
+func (l *Ledger) Journal(q Query) (list []Record, next uint64, done bool, err error) {
+	list, next = []Record{}, q.After
+	err = l.view(func(b *batch) error {
+		c := b.journal.Cursor()
+		for k, v := c.Seek(lsnKey(q.After + 1)); k != nil; k, v = c.Next() {
+			if len(list) == q.Limit || lsnOf(k)-q.After > HistoryScan {
+				return errEnough
+			}
+			r, err := readRecord(k, v)
+			if err != nil {
+				return err
+			}
+			next = r.LSN
+			if q.matches(&r) {
+				list = append(list, r)
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return list, next, false, nil
+	}
+	return list, next, err == nil, err
+}
+
+// Events gives the tank's newest rows, newest first, at most limit.
+func (l *Ledger) Events(tankID string, limit int) ([]Record, error) {
+	list := []Record{}
+	err := l.view(func(b *batch) error {
+		c := b.journal.Cursor()
+		scanned := 0
+		for k, v := c.Last(); k != nil && len(list) < limit && scanned < HistoryScan; k, v = c.Prev() {
+			scanned++
+			r, err := readRecord(k, v)
+			if err != nil {
+				return err
+			}
+			if r.Tank == tankID && r.Type != openingType {
+				list = append(list, r)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// readRecord shows one row.
+func readRecord(k, v []byte) (Record, error) {
+	r, err := parseRecord(v)
+	if err != nil {
+		return Record{}, err
+	}
+	out := Record{LSN: lsnOf(k), Receipt: timeOf(r.receipt)}
+	if r.kind == recordOpening {
+		amount := SumOf(r.opening)
+		out.Type, out.Tank, out.Amount = openingType, r.tank, &amount
+		return out, nil
+	}
+	e, err := event.DecodeCanonical(r.canonical)
+	if err != nil {
+		return Record{}, err
+	}
+	out.Type, out.Tank, out.Outcome, out.Reason = e.Type.String(), e.Tank, r.outcome.String(), r.reason
+	out.Stamp, out.ByReceipt, out.Retained = timeOf(r.stamp), r.byReceipt, r.retained
+	out.EventID, out.Source, out.Epoch, out.Seq = e.ID, e.Source, e.Dot.Epoch, e.Dot.Seq
+	out.Operation, out.Reverses, out.ReversesSource, out.Suspect = e.Operation, e.Reverses, e.ReversesSource, e.Suspect
+	if !e.OccurredAt.IsZero() {
+		out.OccurredAt = &e.OccurredAt
+	}
+	if e.Type == event.Measured || e.Type.Delta() {
+		amount := SumOf(e.Amount)
+		out.Amount = &amount
+	}
+	return out, nil
+}
