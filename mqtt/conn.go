@@ -22,6 +22,8 @@ const (
 	// stableAfter is how long a connection must have held for the next pause to
 	// start again at BackoffMin.
 	stableAfter = 10 * time.Second
+	// kickedTimes is how many of them make it worth a word.
+	kickedTimes = 3
 )
 
 // connector keeps one client connected: one connection after the other, each
@@ -35,6 +37,9 @@ type connector struct {
 	warned string // the trouble last logged, so that each is logged once
 	// flapping: the last connection did not hold, so that the next is no news.
 	flapping bool
+	// kicked counts connections that the broker closed soon after they stood, as it
+	// does when another client comes with the same id (MQTT-3.1.4-2), since one held.
+	kicked int
 }
 
 func newConnector(o Options, log zerolog.Logger) *connector {

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -17,8 +18,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"oxyd/internal/mqtttest"
 )
@@ -394,4 +398,38 @@ func TestSocketWriteDeadline(t *testing.T) {
 	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("Read returned %v, want the failed write: the stream is broken", err)
 	}
+}
+
+// Two clients of one id throw each other out for ever; both say so, once.
+func TestTakeoverIsNamed(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, BrokerOptions{})
+	var logs [2]lockedLog
+	for i := range logs {
+		sub := NewSubscriber(calm("tcp://"+b.Addr(), "same-id"), []string{"a"}, nil, newRecorder().handle, zerolog.New(&logs[i]))
+		start(t, sub.Run)
+	}
+	for i := range logs {
+		mqtttest.Eventually(t, "a word about the other client", func() bool {
+			return strings.Contains(logs[i].text(), "does another client use this client id?")
+		})
+	}
+}
+
+// lockedLog takes lines while a test reads them.
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"errors"
+	"io"
 	"net"
 	"time"
 )
@@ -89,9 +90,13 @@ func (c *connector) noteDown(err error, pause, up time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if up >= stableAfter {
-		c.warned = ""
+		c.warned, c.kicked = "", 0
 	}
 	c.flapping = up > 0 && up < stableAfter
+	if c.flapping && errors.Is(err, io.EOF) {
+		c.kicked++
+		c.namePossibleTwin()
+	}
 	c.status.Refused = refusedCredentials(err)
 	c.status.LastError = err.Error()
 	c.status.NextAttempt = time.Now().Add(pause)
@@ -104,6 +109,13 @@ func (c *connector) noteDown(err error, pause, up time.Duration) {
 		}
 	}
 	event.Err(err).Dur("next_attempt_in", pause).Msg("not connected to broker")
+}
+
+// namePossibleTwin says once what else closes one connection after the other.
+func (c *connector) namePossibleTwin() {
+	if c.kicked == kickedTimes {
+		c.log.Error().Msg("broker closes the connection again and again: does another client use this client id? every process needs a node name of its own")
+	}
 }
 
 // withoutPorts is the text of err without the addresses of a socket, whose port
