@@ -83,7 +83,11 @@ func operationKey(prefix []byte, stamp int64, e *event.Event) []byte {
 // refuseReversal answers NotReversible when the target is known and is no delta
 // of this tank.
 func (b *batch) refuseReversal(e *event.Event) (event.Reason, error) {
-	target, err := b.find(event.Identity{Source: e.ReversesSource, ID: e.Reverses})
+	id := event.Identity{Source: e.ReversesSource, ID: e.Reverses}
+	if id == e.Identity() {
+		return event.NotReversible, nil // a reversal is no delta
+	}
+	target, err := b.find(id)
 	if err != nil || target == nil {
 		return "", err
 	}

@@ -27,7 +27,8 @@ func drawEvents(t *rapid.T, least, most int) []Delivery {
 		source := rapid.SampledFrom([]string{"", "m1", "m2"}).Draw(t, "source")
 		leaf := rapid.SampledFrom([]string{"measured", "consumed", "consumed", "refilled", "reversed", "skipped"}).Draw(t, "type")
 		at := noon.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "age")) * time.Second)
-		msg := fmt.Sprintf(`{"event_id":"e%d","tank":"%s","occurred_at":"%s"`, i, tankID, at.Format(time.RFC3339))
+		id := fmt.Sprintf("e%d", i)
+		msg := ""
 		if source != "" {
 			msg += fmt.Sprintf(`,"source":%q`, source)
 			if rapid.Bool().Draw(t, "numbered") || leaf == "skipped" {
@@ -35,6 +36,9 @@ func drawEvents(t *rapid.T, least, most int) []Delivery {
 				key := fmt.Sprint(source, epoch, tankID)
 				next[key] += rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "step")
 				msg += fmt.Sprintf(`,"epoch":%d,"seq":%d`, epoch, next[key])
+				if rapid.Bool().Draw(t, "node id") {
+					id = event.NodeID(source, uint64(epoch), tankID, uint64(next[key]))
+				}
 			}
 		} else if leaf == "skipped" {
 			leaf = "consumed"
@@ -60,6 +64,7 @@ func drawEvents(t *rapid.T, least, most int) []Delivery {
 				msg += fmt.Sprintf(`,"operation":"o%d"`, rapid.IntRange(0, 3).Draw(t, "op"))
 			}
 		}
+		msg = fmt.Sprintf(`{"event_id":%q,"tank":%q,"occurred_at":%q`, id, tankID, at.Format(time.RFC3339)) + msg
 		d := deliveryOf(leaf, msg+"}", false)
 		if d.Event.Type.Delta() {
 			deltas[tankID] = append(deltas[tankID], d.Event.Identity())
@@ -139,7 +144,7 @@ func TestRowsAgreeWithTheJournal(t *testing.T) {
 		for i := range set {
 			d := &set[i]
 			e := &d.Event
-			switch rng.IntN(8) {
+			switch rng.IntN(9) {
 			case 0:
 				e.OccurredAt = time.Time{}
 			case 1:
@@ -157,6 +162,10 @@ func TestRowsAgreeWithTheJournal(t *testing.T) {
 				if e.Numbered() && e.Dot.Seq > 2 && e.Type.Delta() {
 					e.StandsFor = event.Range{From: e.Dot.Seq - uint64(rng.IntN(3)), To: e.Dot.Seq}
 				}
+			case 7:
+				twin := *d // another event under an identity that is taken, or will be
+				twin.Event.ID, twin.Event.Source = set[rng.IntN(len(set))].Event.ID, e.Source
+				set = append(set, twin)
 			case 6:
 				twin := *d // same number, other identity
 				twin.Event.ID += "x"

@@ -238,6 +238,9 @@ func TestReversals(t *testing.T) {
 		r.want("total", r.doc("A").Totals.Consumed, "5 g")
 		r.play(step{"reversed", `{"event_id":"w2","tank":"B","reverses":"c"}`, "quarantined/not_reversible", false})
 	})
+	t.Run("of itself", func(t *testing.T) {
+		newRig(t).play(step{"reversed", `{"event_id":"x","tank":"A","reverses":"x"}`, "quarantined/not_reversible", false})
+	})
 	t.Run("of what is no delta, before and after it", func(t *testing.T) {
 		x := step{"reversed", `{"event_id":"x","tank":"A","reverses":"m","occurred_at":` + ago(5) + `}`, "", false}
 		r1, r2 := newRig(t), newRig(t)
