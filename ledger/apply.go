@@ -15,7 +15,7 @@ type incoming struct {
 	wall   int64 // what the clock says, which may have been set back
 	hash   event.Hash
 	st     stream
-	place  []byte // its key, once it has a stamp
+	place  []byte // what key answers, once asked
 	usable bool   // occurred_at can serve as the stamp
 	seen   runs   // of a numbered event
 	byNo   *known // what stands under its number
@@ -89,15 +89,12 @@ func (b *batch) decide(d *Delivery, wall, at int64) (Result, error) {
 	return b.accept(in)
 }
 
-// hear notes that the source spoke. Sources beyond the bound are not noted; their
-// events are refused by refuse.
+// hear notes that the source spoke. A source of which nothing was ever accepted is
+// not noted: refused strangers take no place among the sources.
 func (b *batch) hear(e *event.Event, at int64) error {
 	s, err := b.source(e.Source)
-	if err != nil {
+	if s == nil || err != nil {
 		return err
-	}
-	if s == nil {
-		return nil // refused so far: only an accepted event takes a place among the sources
 	}
 	s.last = at
 	s.events++

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"time"
 
-	"oxyd/internal/boltfile"
 	"oxyd/internal/event"
 )
 
@@ -146,7 +145,3 @@ func (l *Ledger) Outcome(id event.Identity) (res Result, ok bool, err error) {
 	})
 	return res, ok, err
 }
-
-// Full reports whether the error of Apply means that the store has no room, so
-// that nothing was written and a later try may succeed.
-func Full(err error) bool { return boltfile.IsFull(err) }

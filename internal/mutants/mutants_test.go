@@ -57,8 +57,10 @@ func TestMutantsAreCaught(t *testing.T) {
 			if err := os.WriteFile(file, overlay, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=120s", "-overlay", file, "-run", m.run, m.pkg)
+			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=240s", "-run", m.run, m.pkg)
 			cmd.Dir = root
+			// By the environment, so that a test which builds the program builds the mutant.
+			cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+file)
 			out, err := cmd.CombinedOutput()
 			switch {
 			case err == nil:
