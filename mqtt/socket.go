@@ -77,19 +77,23 @@ func (s *socket) Read(p []byte) (int, error) {
 	if err := s.ended(); err != nil {
 		return 0, err
 	}
-	if !s.greeted {
-		if err := s.checkConnack(); err != nil {
-			return 0, err
-		}
-		s.greeted = true
-	}
-	n, err := s.in.Read(p)
+	n, err := s.read(p)
 	if err != nil {
 		if cause := s.ended(); cause != nil {
 			err = cause
 		}
 	}
 	return n, err
+}
+
+func (s *socket) read(p []byte) (int, error) {
+	if !s.greeted {
+		if err := s.checkConnack(); err != nil {
+			return 0, err
+		}
+		s.greeted = true
+	}
+	return s.in.Read(p)
 }
 
 // checkConnack looks at the code of the first packet. paho maps the codes 1 to 5
