@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,6 +65,8 @@ type PublisherCounts struct {
 	RetainedRefused  uint64 // values that SetRetained did not take
 	TelemetrySent    uint64
 	TelemetryDropped uint64 // not connected, or more than TelemetryBuffer waited
+	FollowRefused    uint64 // followed documents passed over at a bound
+	FollowFaults     uint64 // connections on which the following was refused
 
 	InFlight            int // messages sent and not settled
 	Retained            int // topics in the table of retained values
@@ -71,7 +74,7 @@ type PublisherCounts struct {
 }
 
 // Publisher sends the rows of a Queue, retained values and telemetry on one
-// connection. It owns the client id of its Options.
+// connection, and listens there to what is said of them. It owns the client id of its Options.
 type Publisher struct {
 	queue    Queue
 	presence Presence
@@ -80,6 +83,8 @@ type Publisher struct {
 
 	retained  *retainedTable
 	telemetry chan telemetryMessage
+	following Following
+	heard     *newest
 
 	reading  sync.Mutex    // held while a sender reads the queue
 	highest  atomic.Uint64 // the highest row ever sent by this process
@@ -90,6 +95,7 @@ type Publisher struct {
 	ackTimeouts, queueErrors        atomic.Uint64
 	retainedSent, retainedRefused   atomic.Uint64
 	telemetrySent, telemetryDropped atomic.Uint64
+	followRefused, followFaults     atomic.Uint64
 }
 
 type telemetryMessage struct {
@@ -106,6 +112,7 @@ func NewPublisher(o Options, q Queue, p Presence, log zerolog.Logger) *Publisher
 		log:       log,
 		retained:  newRetainedTable(),
 		telemetry: make(chan telemetryMessage, TelemetryBuffer),
+		heard:     newNewest(),
 	}
 }
 
@@ -114,8 +121,11 @@ func NewPublisher(o Options, q Queue, p Presence, log zerolog.Logger) *Publisher
 // broker or the queue ends a connection, never Run; an error means options that
 // can never work.
 func (p *Publisher) Run(ctx context.Context) error {
-	if err := p.presence.validate(); err != nil {
+	if err := errors.Join(p.presence.validate(), p.following.validate()); err != nil {
 		return fmt.Errorf("mqtt publisher: %w", err)
+	}
+	if !p.following.none() {
+		defer p.startFollowing(ctx)()
 	}
 	return p.conn.run(ctx, p.begin)
 }
@@ -125,6 +135,7 @@ func (p *Publisher) begin(o *paho.ClientOptions, l *link) func(context.Context) 
 	// lost connection, and the broker forget half-sent messages.
 	o.SetCleanSession(true)
 	p.presence.setWill(o)
+	p.listen(o)
 	return func(ctx context.Context) error { return p.serve(ctx, l) }
 }
 
@@ -139,6 +150,7 @@ func (p *Publisher) serve(ctx context.Context, l *link) error {
 	go func() {
 		defer close(w.sent)
 		defer close(stopped)
+		p.subscribe(ctx, l)
 		if err := p.send(ctx, l, w, connection); err != nil {
 			l.end(err)
 		}
@@ -227,6 +239,8 @@ func (p *Publisher) Counts() PublisherCounts {
 		RetainedRefused:     p.retainedRefused.Load(),
 		TelemetrySent:       p.telemetrySent.Load(),
 		TelemetryDropped:    p.telemetryDropped.Load(),
+		FollowRefused:       p.followRefused.Load(),
+		FollowFaults:        p.followFaults.Load(),
 		Retained:            kept,
 		RetainedUndelivered: undelivered,
 	}

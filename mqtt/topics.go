@@ -66,6 +66,30 @@ func (t Topics) ParseTank(topic string) (tank, leaf string, ok bool) {
 	return tank, leaf, true
 }
 
+// ParseStatus takes the topic of a node's or a ledger's status, or of one of its
+// confirmations, apart: whose it is and, of a confirmation, for which source. It
+// reports false for any other topic.
+func (t Topics) ParseStatus(topic string) (of StatusTopic, ok bool) {
+	rest, ok := strings.CutPrefix(topic, t.Prefix+"/"+t.Site+"/")
+	if !ok {
+		return StatusTopic{}, false
+	}
+	levels := strings.Split(rest, "/")
+	switch {
+	case len(levels) == 3 && levels[0] == "node" && levels[2] == "status":
+		return StatusTopic{Node: levels[1]}, true
+	case len(levels) == 3 && levels[0] == "ledger" && levels[2] == "status":
+		return StatusTopic{Ledger: levels[1]}, true
+	case len(levels) == 4 && levels[0] == "ledger" && levels[2] == "confirm":
+		return StatusTopic{Ledger: levels[1], Confirms: levels[3]}, true
+	}
+	return StatusTopic{}, false
+}
+
+// StatusTopic says of whom a followed topic is: of a node, of a ledger, or of a
+// ledger about the source that it confirms.
+type StatusTopic struct{ Node, Ledger, Confirms string }
+
 func (t Topics) under(levels ...string) string {
 	return t.Prefix + "/" + t.Site + "/" + strings.Join(levels, "/")
 }
