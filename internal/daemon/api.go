@@ -183,6 +183,7 @@ func (b *board) metrics() []web.Metric {
 	}
 	if b.subscriber != nil {
 		list = append(list, counters("oxyd_subscriber_", b.subscriberCounts())...)
+		list = append(list, alarmMetrics("ledger", &b.ledgerAlarms)...)
 	}
 	if b.poller == nil {
 		return list

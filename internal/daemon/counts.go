@@ -43,6 +43,8 @@ func (b *board) publisherCounts() []count {
 		{"queue_errors_total", "Connections ended because the outbox failed.", float64(c.QueueErrors)},
 		{"retained_refused_total", "Retained values beyond the table's bound.", float64(c.RetainedRefused)},
 		{"telemetry_dropped_total", "Telemetry messages not sent (at most once).", float64(c.TelemetryDropped)},
+		{"follow_refused_total", "Documents of ledgers or nodes passed over at a bound.", float64(c.FollowRefused)},
+		{"follow_faults_total", "Connections on which the broker refused to show them.", float64(c.FollowFaults)},
 		{"retained_undelivered", "Retained values that this connection's broker has not acknowledged.", float64(c.RetainedUndelivered)},
 		{"in_flight", "Messages sent and not acknowledged.", float64(c.InFlight)},
 	}

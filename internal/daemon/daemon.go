@@ -67,6 +67,9 @@ type board struct {
 	ingest     *ingest.Ingest
 	measured   measuredTanks
 
+	announced    announcements
+	ledgerAlarms alarmBoard
+
 	brokerRestarts atomic.Uint64
 	first          firstReading
 }

@@ -175,7 +175,8 @@ type status struct {
 	UptimeSec int64          `json:"uptime_s"`
 	MQTT      map[string]any `json:"mqtt"`
 	*ledger.Status
-	LedgerID string `json:"ledger,omitempty"`
+	LedgerID string          `json:"ledger,omitempty"`
+	Alarms   []alarmDocument `json:"alarms"`
 }
 
 func (b *board) status() (any, error) {
@@ -187,7 +188,7 @@ func (b *board) status() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Status, s.LedgerID = &account, b.cfg.Ledger.ID
+		s.Status, s.LedgerID, s.Alarms = &account, b.cfg.Ledger.ID, b.ledgerAlarms.list()
 	}
 	return s, nil
 }

@@ -51,6 +51,7 @@ func (b *board) openConnections() error {
 		Will: b.nodeOffline("connection lost"), Goodbye: func() []byte { return b.nodeOffline("shutdown") }}
 	b.publisher = mqtt.NewPublisher(b.connection(b.cfg.PublisherClientID()), queue{b.outbox}, presence,
 		b.log.With().Str("part", "publisher").Logger())
+	b.publisher.Follow(b.following())
 	if b.ledger == nil {
 		return nil
 	}
@@ -200,6 +201,8 @@ type ledgerDocument struct {
 	DedupWindow      string `json:"dedup_window,omitempty"`
 	RedeliveryWindow string `json:"redelivery_window,omitempty"`
 	Clock            string `json:"clock,omitempty"`
+	// Alarms are what an operator has to see to, of this ledger as a whole.
+	Alarms []alarmDocument `json:"alarms,omitempty"`
 }
 
 func (b *board) ledgerStatus() []byte {
@@ -211,7 +214,7 @@ func (b *board) ledgerStatus() []byte {
 	}
 	return mustJSON(ledgerDocument{Status: "online", Ledger: c.ID, Incarnation: s.Incarnation, Digest: s.Digest,
 		Facts: s.Facts, Revision: s.Revision, DedupWindow: c.DedupWindow.String(), RedeliveryWindow: c.RedeliveryWindow.String(),
-		Clock: b.clockWord()})
+		Clock: b.clockWord(), Alarms: b.ledgerAlarms.list()})
 }
 
 func (b *board) ledgerOffline(reason string) []byte {
