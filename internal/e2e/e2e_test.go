@@ -339,7 +339,7 @@ func TestFC31HostileClient(t *testing.T) {
 
 // kill -9 of edge and of ledger under load, over a broker that keeps its
 // memory: what was answered as taken is in the account exactly once.
-func TestKillTorture(t *testing.T) {
+func TestFC90KillTorture(t *testing.T) {
 	t.Run("mosquitto", func(t *testing.T) { torture(t, mqtttest.StartMosquitto(t, "persistence true").Addr(), nil) })
 	t.Run("embedded", func(t *testing.T) {
 		b := newNode(t, "site: base\nnode: broker\ndata_dir: DIR\nbroker: {listen: BROKER, ack_wait: 1s}\n", "")
