@@ -128,6 +128,9 @@ func (b *batch) recognise(in *incoming) error {
 		if in.seen, err = b.see(e.Tank, e.Source, e.Dot.Epoch); err != nil {
 			return err
 		}
+		if in.seen.row.most > 0 { // also what comes again has been heard
+			in.seen.row.last, in.seen.row.changed = in.at, true
+		}
 		if e.Dot.Seq <= in.seen.row.most { // beyond it nothing was met
 			if in.byNo, err = b.load(in.key(0)); err != nil {
 				return err

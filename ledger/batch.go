@@ -53,6 +53,8 @@ type batch struct {
 	canonical []byte // of the event at hand, reused
 	scratch   []byte // for what is hashed, reused
 	arena     []byte // for the values of this transaction's rows
+
+	touched map[string]bool // sources whose confirmation may change
 }
 
 // Values are kept by bolt until the commit; one piece of memory for hundreds of
@@ -147,6 +149,11 @@ func (b *batch) flush() error {
 		s.changed = false
 		if err := b.seenRows.Put(s.key, s.encode()); err != nil {
 			return err
+		}
+		if st, ok := parseStream(s.key); ok {
+			if err := b.touch(st.source); err != nil {
+				return err
+			}
 		}
 	}
 	for name, s := range b.sources {

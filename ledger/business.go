@@ -199,7 +199,7 @@ func (b *batch) skip(e *event.Event) (Outcome, error) {
 			return 0, err
 		}
 	}
-	return Applied, nil
+	return Applied, b.touch(e.Source)
 }
 
 // sameTank reports whether a key that begins with a tank begins with this one.

@@ -37,6 +37,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,6 +136,7 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced after each commit
+	touched map[string]bool
 }
 
 var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "moves", "tanks", "heads",
@@ -151,7 +153,7 @@ func Open(o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{file: file, opt: o, cfg: map[string]Tank{}, changed: make(chan struct{})}
+	l := &Ledger{file: file, opt: o, cfg: map[string]Tank{}, changed: make(chan struct{}), touched: map[string]bool{}}
 	for _, t := range o.Tanks {
 		l.cfg[t.ID] = t
 	}
@@ -219,6 +221,7 @@ func (l *Ledger) update(fn func(*batch) error) error {
 	l.mu.Lock()
 	close(l.changed)
 	l.changed = make(chan struct{})
+	maps.Copy(l.touched, b.touched)
 	l.mu.Unlock()
 	return nil
 }

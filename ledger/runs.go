@@ -163,23 +163,18 @@ func (r runs) absorb(run event.Range) (event.Range, error) {
 	}
 }
 
-// missing lists the gaps below the greatest accounted number, lowest first, at
-// most limit of them; more tells that there are others.
-func (r runs) missing(limit int) (gaps []event.Range, more bool) {
+// gaps calls visit for every gap below the greatest accounted number, lowest first,
+// until it answers false.
+func (r runs) gaps(visit func(event.Range) bool) {
 	if r.row.above == 0 {
-		return nil, false
+		return
 	}
 	low := r.row.low
 	c, have, ok := r.at(low + 1)
-	for ok {
-		if len(gaps) == limit {
-			return gaps, true
-		}
-		gaps = append(gaps, event.Range{From: low + 1, To: have.From - 1})
+	for ok && visit(event.Range{From: low + 1, To: have.From - 1}) {
 		low = have.To
 		have, ok = r.parse(c.Next())
 	}
-	return gaps, false
 }
 
 // lastGap gives the highest run of numbers that are missing below a greater one.

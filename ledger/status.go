@@ -69,9 +69,10 @@ type Source struct {
 type SourceStream struct {
 	Tank    string      `json:"tank"`
 	Epoch   uint64      `json:"epoch"`
-	Through uint64      `json:"through"` // every number up to it is accounted for but those missing
+	Through uint64      `json:"through"` // every number up to it is accounted for but those missing or skipped
 	Missing [][2]uint64 `json:"missing"` // lowest first, at most 64
-	More    bool        `json:"more"`    // there are more gaps than shown
+	Skipped [][2]uint64 `json:"skipped"` // declared by the source as not coming, and not come; likewise
+	More    bool        `json:"more"`    // there are more missing than shown, beyond through
 	Fenced  bool        `json:"fenced"`
 	Last    *time.Time  `json:"last_heard"`
 }
@@ -111,7 +112,7 @@ func (l *Ledger) Sources() ([]Source, error) {
 				return err
 			}
 			if i, ok := at[st.source]; ok {
-				list[i].Streams = append(list[i].Streams, sourceStream(r, st.tank, epoch))
+				list[i].Streams = append(list[i].Streams, b.sourceStream(r, st.tank, epoch))
 			}
 			return nil
 		})
@@ -119,15 +120,19 @@ func (l *Ledger) Sources() ([]Source, error) {
 	return list, err
 }
 
-func sourceStream(r runs, tankID string, epoch uint64) SourceStream {
-	s := SourceStream{Tank: tankID, Epoch: epoch, Through: r.row.most, Missing: [][2]uint64{},
-		Fenced: r.row.fenced, Last: timeOf(r.row.last)}
-	gaps, more := r.missing(maxGaps)
-	for _, g := range gaps {
-		s.Missing = append(s.Missing, [2]uint64{g.From, g.To})
+func (b *batch) sourceStream(r runs, tankID string, epoch uint64) SourceStream {
+	lack := b.lacking(r, maxGaps)
+	return SourceStream{Tank: tankID, Epoch: epoch, Through: lack.through, Missing: pairs(lack.missing), Skipped: pairs(lack.skipped),
+		More: lack.more, Fenced: r.row.fenced, Last: timeOf(r.row.last)}
+}
+
+// pairs writes ranges as the wire does.
+func pairs(list []event.Range) [][2]uint64 {
+	out := make([][2]uint64, 0, len(list))
+	for _, g := range list {
+		out = append(out, [2]uint64{g.From, g.To})
 	}
-	s.More = more
-	return s
+	return out
 }
 
 // Outcome tells what became of an identity: its first outcome, and its journal

@@ -79,6 +79,27 @@ var mutants = []mutant{
 		pkg:  "./ledger", run: "Skipped|RowsAgree",
 	},
 	{
+		name: "a skipped number is asked for again",
+		file: "ledger/confirm.go",
+		old:  "\t\t\tend, skipped = min(s.run.To, gap.To), true\n",
+		new:  "\t\t\tend, skipped = min(s.run.To, gap.To), false\n",
+		pkg:  "./ledger", run: "Confirm",
+	},
+	{
+		name: "missing numbers without room on the list are confirmed",
+		file: "ledger/confirm.go",
+		old:  "\t\tl.more, l.through = true, l.missing[limit].From-1\n",
+		new:  "\t\tl.more = true\n",
+		pkg:  "./ledger", run: "ConfirmBeyond|ConfirmSays",
+	},
+	{
+		name: "a repeat of an earlier epoch does not bring its confirmation back",
+		file: "ledger/apply.go",
+		old:  "\t\t\tin.seen.row.last, in.seen.row.changed = in.at, true\n",
+		new:  "",
+		pkg:  "./ledger", run: "ConfirmNames",
+	},
+	{
 		name: "the same identity with other content is a duplicate",
 		file: "ledger/conflict.go",
 		old:  "if k != nil && !bytes.Equal(k.hash[:], in.hash[:16]) {",
