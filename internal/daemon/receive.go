@@ -105,18 +105,24 @@ func takeFrom(box *mqtt.Mailbox) func(context.Context, int) ([]ingest.Message, e
 // crash in between costs a publication, and the next start makes it again.
 func (b *board) publishAccount(ctx context.Context) error {
 	published := map[string]string{} // topic → payload
-	var statusDue time.Time
-	republish := time.Now().Add(republishEvery)
+	confirms := confirmations{due: map[string]bool{}}
+	var statusDue, republish time.Time
 	for {
-		if time.Now().After(republish) {
+		if time.Now().After(republish) { // at the start too
 			clear(published)
 			republish = time.Now().Add(republishEvery)
+			if err := confirms.all(b); err != nil {
+				return err
+			}
 		}
 		changed := b.ledger.Changed() // before reading, so that no commit is missed
 		if b.cfg.Ledger.Publish {
 			if err := b.publishBalances(published); err != nil {
 				return err
 			}
+		}
+		if err := confirms.publish(b, published); err != nil {
+			return err
 		}
 		if now := time.Now(); now.After(statusDue) {
 			statusDue = now.Add(ledgerStatusPause)
@@ -126,7 +132,7 @@ func (b *board) publishAccount(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-		case <-time.After(staleEvery):
+		case <-time.After(confirms.patience()):
 		}
 		select {
 		case <-ctx.Done():

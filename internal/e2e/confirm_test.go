@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -41,4 +42,29 @@ func TestNodeThatAnnouncesMoreThanTheWindow(t *testing.T) {
 	s.wait(s.client.Publish(topic, 1, true, `{"status":"offline","node":"old-board","reason":"connection lost"}`))
 	s.wait(s.client.Publish(topic, 1, true, "")) // the board is taken away
 	n.until("the end of the alarm", func() bool { return !strings.Contains(n.alarms(), "window") })
+}
+
+// Contract section 7: what has arrived of each named source stands on a retained
+// topic, with what is missing, and is there for whoever comes later.
+func TestConfirmationIsPublished(t *testing.T) {
+	n := newNode(t, allInOne, "")
+	n.startReady()
+	n.settled()
+	s := newStranger(t, n.broker)
+	for _, seq := range []int{1, 2, 5} {
+		s.publish("oxyd/base/tank/A/consumed", fmt.Sprintf(`{"event_id":"c-%d","tank":"A","amount":1,"source":"meter","epoch":7,"seq":%d}`, seq, seq))
+	}
+	topic := "oxyd/base/ledger/main/confirm/meter"
+	says := func(s *stranger, want string) {
+		t.Helper()
+		n.until(topic+" to say "+want, func() bool { return strings.Contains(s.newest(topic), want) })
+	}
+	says(s, `"source":"meter","newest_epoch":7,"fenced":[],"more":false,"streams":[{"epoch":7,"tank":"A","through":5,"missing":[[3,4]]}]`)
+	n.kill()
+	n.startReady()
+	n.settled()
+	says(newStranger(t, n.broker), `"through":5,"missing":[[3,4]]`)
+	s = newStranger(t, n.broker)
+	s.publish("oxyd/base/tank/A/consumed", `{"event_id":"c-4","tank":"A","amount":1,"source":"meter","epoch":7,"seq":4,"stands_for":[3,4]}`)
+	says(s, `"through":5,"missing":[]`)
 }

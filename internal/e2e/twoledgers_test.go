@@ -63,7 +63,9 @@ func TestTwoLedgersAgree(t *testing.T) {
 	before := len(s.received("oxyd/base/tank/A/balance"))
 	room.stop()
 	s.publish("oxyd/base/tank/A/consumed", `{"event_id":"e-9","tank":"A","amount":1}`)
-	spare.until("the next event in the spare ledger", func() bool { return spare.status().Outcomes["applied"]+spare.status().Outcomes["late"] > 0 && spare.tank("A").Totals.Consumed == "121" })
+	spare.until("the next event in the spare ledger", func() bool {
+		return spare.status().Outcomes["applied"]+spare.status().Outcomes["late"] > 0 && spare.tank("A").Totals.Consumed == "121"
+	})
 	spare.settled()
 	if after := len(s.received("oxyd/base/tank/A/balance")); after != before {
 		t.Errorf("the ledger that stands by has published %d balances", after-before)
