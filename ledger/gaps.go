@@ -44,7 +44,7 @@ var errEnough = errors.New("enough")
 // forOpen calls fn for every watermark below the prefix that has a gap.
 func (b *batch) forOpen(prefix []byte, fn func(r runs, st stream, epoch uint64) error) error {
 	c := b.runRows.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); {
+	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); {
 		key := bytes.Clone(k[:len(k)-8])
 		st, epoch, ok := parseSeenKey(key)
 		if !ok {

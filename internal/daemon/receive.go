@@ -106,6 +106,7 @@ func takeFrom(box *mqtt.Mailbox) func(context.Context, int) ([]ingest.Message, e
 func (b *board) publishAccount(ctx context.Context) error {
 	published := map[string]string{} // topic → payload
 	confirms := confirmations{due: map[string]bool{}}
+	var gaps gapWatch
 	var statusDue, republish time.Time
 	for {
 		if time.Now().After(republish) { // at the start too
@@ -124,6 +125,9 @@ func (b *board) publishAccount(ctx context.Context) error {
 		if err := confirms.publish(b, published); err != nil {
 			return err
 		}
+		if err := gaps.look(b); err != nil {
+			return err
+		}
 		if now := time.Now(); now.After(statusDue) {
 			statusDue = now.Add(ledgerStatusPause)
 			b.subscriber.SetPresence(b.ledgerStatus())
@@ -132,7 +136,7 @@ func (b *board) publishAccount(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-		case <-time.After(confirms.patience()):
+		case <-time.After(min(confirms.patience(), gaps.patience())):
 		}
 		select {
 		case <-ctx.Done():

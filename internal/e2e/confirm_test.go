@@ -68,3 +68,29 @@ func TestConfirmationIsPublished(t *testing.T) {
 	s.publish("oxyd/base/tank/A/consumed", `{"event_id":"c-4","tank":"A","amount":1,"source":"meter","epoch":7,"seq":4,"stands_for":[3,4]}`)
 	says(s, `"through":5,"missing":[]`)
 }
+
+// A number that comes half a second late is no news; one that does not come is.
+func TestFC29GapsAreToldAfterAGrace(t *testing.T) {
+	n := newNode(t, allInOne, "")
+	n.startReady()
+	n.settled()
+	s := newStranger(t, n.broker)
+	send := func(seqs ...int) {
+		for _, seq := range seqs {
+			s.publish("oxyd/base/tank/A/consumed", fmt.Sprintf(`{"event_id":"g-%d","tank":"A","amount":1,"source":"meter","epoch":7,"seq":%d}`, seq, seq))
+		}
+	}
+	topic := "oxyd/base/ledger/main/confirm/meter"
+	send(1, 2, 4, 3, 5, 7)
+	n.until("the alarm for 6", func() bool { return n.alarms() == "gap" })
+	log := n.log.String()
+	if !strings.Contains(log, "lacks number 6 of source meter") || strings.Contains(log, "lacks number 3 ") {
+		t.Errorf("the log does not tell of 6, or tells of 3")
+	}
+	n.until("number 6 to be asked for", func() bool { return strings.Contains(s.newest(topic), `[[6,6]]`) })
+	if doc := n.tank("A"); doc.TotalsComplete || doc.Totals.Consumed != "6" {
+		t.Errorf("tank is %+v, want 6 consumed and totals that are not complete", doc)
+	}
+	send(6)
+	n.until("the end of the alarm", func() bool { return n.alarms() == "" })
+}
