@@ -68,6 +68,11 @@ async function main() {
   assert.match(text("alarm"), /Not measured for too long: A/);
   assert.match(text("tanks"), /unknown unknown incomplete STALE: never/);
 
+  // What an operator has to see to is there, of the account and of the node.
+  board["api/status"] = ok({ alarms: [{ kind: "gap", text: "tank A lacks number 6", since: "2026-03-01T11:00:00Z" }] });
+  next(); await settle();
+  assert.match(text("delivery"), /Alarm: gap tank A lacks number 6 \(since 2026-03-01T11:00:00Z\)/);
+
   // A board that falls silent: at first a lost answer, then it is said.
   for (const path in board) board[path] = new TypeError("fetch failed");
   now = 4000; next(); await settle();
