@@ -44,19 +44,23 @@ type commands struct {
 	Record     recordCmd     `cmd:"" help:"Book an event by hand."`
 	Backup     backupCmd     `cmd:"" help:"Copy the account of the running daemon into a file, and verify the copy."`
 	Verify     verifyCmd     `cmd:"" help:"Verify an account file that no daemon holds: recompute everything from its journal."`
+	Demo       demoCmd       `cmd:"" help:"Show what repeats, disorder and a crash do to five consumers, this account among them."`
 	Version    versionCmd    `cmd:"" help:"Tell the version of this program."`
+
+	DemoConsumer demoConsumerCmd `cmd:"" hidden:"" help:"Be one consumer of a demonstration."`
 }
 
 // terminal is what a command may touch of the world.
 type terminal struct {
 	ctx            context.Context
+	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
 // Run does what args ask for, without the program's name in them, and gives the
-// exit code. It ends early when ctx does. No command reads its input.
-func Run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	s := &terminal{ctx: ctx, stdout: stdout, stderr: stderr}
+// exit code. It ends early when ctx does. No command that a person types reads its input.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	s := &terminal{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
 	helped := false
 	parser, err := kong.New(&commands{}, kong.Name("oxyd"), kong.Description(about),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }),

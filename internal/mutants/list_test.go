@@ -302,4 +302,25 @@ var mutants = []mutant{
 		new:  "; ok && false {\n\t\t_ = last\n",
 		pkg:  "./internal/e2e", run: "RecordRefuses",
 	},
+	{
+		name: "the account has no dedup, and the demonstration must say so",
+		file: "ledger/apply.go",
+		old:  "\tif in.byNo != nil || in.byID != nil {\n\t\treturn b.again(in)\n",
+		new:  "\tif in.Retained && in.byID != nil {\n\t\treturn b.again(in)\n",
+		pkg:  "./internal/cli", run: "TestScripts/demo",
+	},
+	{
+		name: "the demonstration's two transactions are one",
+		file: "internal/demo/book.go",
+		old:  "\tif err := h.Update(first); err != nil {\n",
+		new:  "\tif err := h.Update(func(tx *bbolt.Tx) error { return errors.Join(first(tx), second(tx)) }); err != nil {\n",
+		pkg:  "./internal/demo", run: "AsExpected",
+	},
+	{
+		name: "the demonstration's consumers are not killed",
+		file: "internal/demo/script.go",
+		old:  "\tif err := s.killAll(ctx); err != nil {\n",
+		new:  "\tif err := s.stopAll(ctx); err != nil {\n",
+		pkg:  "./internal/demo", run: "AsExpected",
+	},
 }
