@@ -292,7 +292,7 @@ type Outbox struct {
 	Retention Duration `yaml:"retention"`
 
 	// ConfirmBy are the ids of the ledgers whose confirmation frees an event
-	// when space is short. Default: the first ledger heard.
+	// when space is short, at most 8. Default: the first ledger heard.
 	ConfirmBy []string `yaml:"confirm_by"`
 
 	// CommitInterval is how long snapshots may wait to be committed together:

@@ -222,6 +222,9 @@ func (r *reader) validateOutbox(c *Config) {
 			"outbox.retention %v%s is longer than ledger.redelivery_window %v%s: it can bring events back after the window",
 			o.Retention, r.byDefault("outbox.retention"), c.Ledger.RedeliveryWindow, r.byDefault("ledger.redelivery_window"))
 	}
+	if len(o.ConfirmBy) > confirmByMax {
+		r.fault("outbox.confirm_by", nil, "%d ledgers, at most %d", len(o.ConfirmBy), confirmByMax)
+	}
 	for i, id := range o.ConfirmBy {
 		path := index("outbox.confirm_by", i)
 		r.name(path, id)
@@ -230,6 +233,9 @@ func (r *reader) validateOutbox(c *Config) {
 		}
 	}
 }
+
+// confirmByMax is the outbox's own bound.
+const confirmByMax = 8
 
 // storeBytes caps a store's bound on 32-bit boards, where bbolt maps the whole
 // file into an address space of at most 3 GiB (field case FC-92).

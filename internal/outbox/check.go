@@ -103,6 +103,11 @@ func (c *checker) all() {
 	c.count("kept rows", c.st.keptRows, kept)
 	c.count("kept bytes", c.st.keptBytes, keptBytes)
 	c.count("damaged rows", c.st.damagedRows, c.each(bDamaged, c.damaged))
+	c.each(bAnswers, func(k, v []byte) {
+		if _, ok := decodeAnswer(v); !ok {
+			c.fault("answer %x: record unreadable", k)
+		}
+	})
 	c.count("ids", c.st.ids, c.each(bIDs, c.id))
 	c.count("ids by row", c.st.ids, c.each(bIDRows, func(_, _ []byte) {}))
 }

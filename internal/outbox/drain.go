@@ -38,16 +38,31 @@ type pendingRow struct {
 // boot nothing, since how long the board was off cannot be known.
 //
 // A damaged row is moved out of the way, with its bytes and an Error in the log.
+//
+// Where no pending row is left beyond after, it gives a window of retained rows
+// that ledgers want again, same bytes, under row numbers of their own (again).
+//
+// From a new store without a known time nothing leaves for a while (hold).
 func (o *Outbox) Next(after uint64, limit int) ([]Row, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.usable(); err != nil {
 		return nil, fmt.Errorf("hand over: %w", err)
 	}
+	if o.holding() {
+		return nil, nil
+	}
 	for {
 		window, err := o.window(min(after, o.st.sent), limit)
-		if err != nil || len(window) == 0 {
+		if err != nil {
 			return nil, err
+		}
+		if len(window) == 0 {
+			again, err := o.again(limit)
+			if err != nil {
+				return nil, fmt.Errorf("send again: %w", err)
+			}
+			return again, nil
 		}
 		if o.settled(window) {
 			return o.outgoing(window), nil

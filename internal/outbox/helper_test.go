@@ -236,3 +236,5 @@ func countRows(t tb, b *Outbox, bucket string) (n int) {
 	})
 	return n
 }
+
+func rowOf(key []byte) uint64 { return binary.BigEndian.Uint64(key) }

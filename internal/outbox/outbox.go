@@ -15,6 +15,8 @@
 //     has not been may still change: snapshots dropped, times corrected.
 //   - A row leaves the pending ones only by Confirm, and then is retained for
 //     Options.Retention, less where space is short.
+//   - What a ledger says (Heard) makes rows go out again, with the bytes that they
+//     left with, and answers for those that are gone. It never removes one.
 //
 // What a crash does: before the commit of Append the events do not exist and
 // nobody was told that they do; after it they do. Before the commit in Next
@@ -23,8 +25,11 @@
 // identity. Staged snapshots that no commit has taken are lost: that window is
 // Options.CommitInterval.
 //
-// The package knows no broker and no connection. It does not merge deltas and
-// does not resend on its own; rows and indexes are laid so that both fit.
+// Sending again is part of Next: one window of retained rows where no pending row
+// waits. What has been sent again, and when, is kept in memory: after a restart it
+// begins with the first pause anew, and sends more often, never less.
+//
+// The package knows no broker and no connection. It does not merge deltas.
 package outbox
 
 import (
@@ -105,7 +110,8 @@ type Options struct {
 
 	// MaxBytes bounds the file. An eighth of it, at least 512 KiB, is headroom that
 	// appends do not touch, so that confirming and pruning always find pages.
-	// Where space is short, retained rows go first, then snapshots that a newer
+	// Where space is short, retained rows go first, of these the confirmed ones, then
+	// snapshots that a newer
 	// unsent one of the same tank replaces; after that appending gives ErrFull.
 	// A usual reading takes about 410 bytes of file (measured), so that the default
 	// holds some 140,000.
@@ -113,6 +119,11 @@ type Options struct {
 
 	// Retention is how long rows stay after their PUBACK; negative: not at all.
 	Retention time.Duration
+
+	// ConfirmBy are the ledgers, at most 8, that must have confirmed a retained row
+	// for it to go before the others where space is short. None: the first that is
+	// heard, remembered in the store.
+	ConfirmBy []string
 
 	// CommitInterval is how long a staged snapshot may wait for its commit, and so
 	// the window of loss.
@@ -135,7 +146,7 @@ type Clock interface {
 
 // The buckets. Keys are big-endian.
 var bucketNames = []string{
-	bState, bRows, bPending, bKept, bIndex, bStreams, bIDs, bIDRows, bDamaged,
+	bState, bRows, bPending, bKept, bIndex, bStreams, bIDs, bIDRows, bDamaged, bAnswers,
 }
 
 const (
@@ -148,6 +159,7 @@ const (
 	bIDs     = "ids"     // caller's id → row, number, fingerprint
 	bIDRows  = "idrows"  // row → caller's id, to forget the oldest
 	bDamaged = "damaged" // row → reason, ref, bytes
+	bAnswers = "answers" // row of a skipped event → ledger, incarnation, stream, ranges
 )
 
 const (
@@ -174,6 +186,21 @@ type Outbox struct {
 	rowsRead int64
 	closed   atomic.Bool
 
+	// What ledgers have told, guarded by mu.
+	ledgers   map[string]*follower
+	confirmer string        // the ledger heard first
+	confirmed bool          // some confirmation was heard since Open
+	jobs      []job         // what is to be sent again and due
+	reviewed  time.Duration // when that was lined up
+	answers   []keyedAnswer // as in bAnswers
+	answering struct {
+		minute time.Duration
+		count  int
+	}
+	evictFrom evictScan
+	leave     leaving
+	hold      hold
+
 	// stageMu guards staged alone, so that staging never waits for a disk. It is
 	// taken after mu where both are needed.
 	stageMu sync.Mutex
@@ -192,7 +219,7 @@ func Open(o Options) (*Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &Outbox{o: o, f: f, wake: make(chan struct{}, 1)}
+	b := &Outbox{o: o, f: f, wake: make(chan struct{}, 1), ledgers: map[string]*follower{}}
 	if err := b.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox %s: %w", o.Path, err), f.Close())
 	}
@@ -221,6 +248,8 @@ func (o *Options) complete() error {
 		return fmt.Errorf("max_bytes %d is below %d", o.MaxBytes, MaxBytesMin)
 	case o.CommitInterval < 0:
 		return fmt.Errorf("commit_interval %v is negative", o.CommitInterval)
+	case len(o.ConfirmBy) > confirmByMax:
+		return fmt.Errorf("%d ledgers in confirm_by, at most %d", len(o.ConfirmBy), confirmByMax)
 	case o.Clock == nil || o.Topic == nil:
 		return errors.New("no clock or no topic")
 	}
@@ -230,8 +259,11 @@ func (o *Options) complete() error {
 // load reads the state record and begins a new epoch.
 func (o *Outbox) load() error {
 	err := o.f.View(func(tx *bbolt.Tx) (err error) {
-		o.st, err = readState(tx)
-		return err
+		if o.st, err = readState(tx); err != nil {
+			return err
+		}
+		o.confirmer = string(tx.Bucket([]byte(bState)).Get(keyConfirmer))
+		return o.loadAnswers(tx)
 	})
 	if err != nil {
 		return err
@@ -240,7 +272,9 @@ func (o *Outbox) load() error {
 		o.st.boot, o.st.bootID = o.st.boot+1, id // on disk with the first row
 	}
 	o.boot = o.st.boot
-	o.epoch, o.byTime, err = newEpoch(o.st.epoch, o.o.Clock.Now())
+	wall := o.o.Clock.Now()
+	o.hold.on = o.st.sent == 0 && wall.Before(wallKnownFrom)
+	o.epoch, o.byTime, err = newEpoch(o.st.epoch, wall)
 	return err
 }
 

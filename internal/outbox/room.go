@@ -26,8 +26,8 @@ const (
 // headroom is the part of the file that appends leave to confirming and pruning.
 func (o *Outbox) headroom() int64 { return max(o.o.MaxBytes/headroomShare, headroomMin) }
 
-// makeRoom gives up what may go until the drafts fit: retained rows, oldest
-// first, then snapshots that nobody needs. It needs mu.
+// makeRoom gives up what may go until the drafts fit: retained rows, the confirmed
+// ones first, then snapshots that nobody needs. It needs mu.
 func (o *Outbox) makeRoom(staged, fresh []draft) error {
 	need := int64(appendCallBytes)
 	for _, part := range [][]draft{staged, fresh} {
@@ -47,7 +47,7 @@ func (o *Outbox) makeRoom(staged, fresh []draft) error {
 		if need > limit { // not even an empty outbox would do
 			return fmt.Errorf("%w: %d drafts at once", ErrFull, len(staged)+len(fresh))
 		}
-		n, err := o.pruneSlice(anyAge)
+		n, err := o.evictSlice()
 		if err == nil && n == 0 {
 			n, err = o.dropSnapshots()
 		}
@@ -97,6 +97,7 @@ func (o *Outbox) pruneSlice(minAge time.Duration) (removed int, err error) {
 		}
 		if minAge == anyAge {
 			c.counted.Evicted += uint64(removed)
+			c.counted.EvictedLacking += uint64(removed)
 		} else {
 			c.counted.Pruned += uint64(removed)
 		}

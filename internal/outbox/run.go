@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -14,8 +15,11 @@ import (
 // pruneInterval is how often retained rows are looked through.
 const pruneInterval = 30 * time.Second
 
-// Run commits staged snapshots every CommitInterval and prunes what has been
-// retained for its time. It returns when ctx ends, after a last commit, or with
+// lookInterval is how often it is looked at what has become due.
+const lookInterval = 5 * time.Second
+
+// Run commits staged snapshots every CommitInterval, prunes what has been
+// retained for its time, and wakes when something is due to be sent again. It returns when ctx ends, after a last commit, or with
 // an error when the store has failed and must be opened again. A lack of room
 // does not end it: the next turn tries again.
 func (o *Outbox) Run(ctx context.Context) error {
@@ -23,7 +27,9 @@ func (o *Outbox) Run(ctx context.Context) error {
 	defer flush.Stop()
 	prune := time.NewTicker(pruneInterval)
 	defer prune.Stop()
-	var flushing, pruning trouble
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	var flushing, pruning, looking trouble
 	for {
 		var err error
 		select {
@@ -35,11 +41,38 @@ func (o *Outbox) Run(ctx context.Context) error {
 		case <-prune.C:
 			err = o.prune(func() bool { return ctx.Err() != nil })
 			pruning.log(o, err, "retained rows stay, the outbox does not let them go")
+		case <-look.C:
+			err = o.look()
+			looking.log(o, err, "what ledgers want cannot be looked up")
 		}
 		if errors.Is(err, boltfile.ErrFailed) || errors.Is(err, ErrClosed) {
 			return err
 		}
 	}
+}
+
+// look wakes whoever hands over when something has become due: rows that a ledger
+// wants again, rows that were held, a new epoch that had to wait.
+func (o *Outbox) look() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.usable(); err != nil {
+		return err
+	}
+	o.leaveEpoch()
+	if o.hold.begun && o.hold.on && !o.holding() {
+		o.signal()
+	}
+	if len(o.ledgers) == 0 {
+		return nil
+	}
+	if err := o.review(); err != nil {
+		return err
+	}
+	if len(o.jobs) > 0 {
+		o.signal()
+	}
+	return nil
 }
 
 // trouble logs on change, not on each try.
@@ -66,6 +99,12 @@ type Counters struct {
 	SnapshotsDropped uint64 // unsent snapshots replaced by a newer one
 	Pruned           uint64 // retained rows whose time was over
 	Evicted          uint64 // retained rows given up early for want of room
+	EvictedLacking   uint64 // of these, rows that not all of ConfirmBy had confirmed
+	SentAgain        uint64 // retained rows given once more because a ledger wants them
+	SkipsSent        uint64 // skipped events, for what is gone
+	NumbersSkipped   uint64 // numbers in these
+	EpochsLeft       uint64 // because a confirmation showed the epoch in other hands
+	ConfirmsRefused  uint64 // confirmations not taken
 	Damaged          uint64 // rows set aside as damaged
 	DamagedForgotten uint64 // of these, removed at the bound
 	IDsForgotten     uint64 // callers' ids removed at the bound
@@ -79,6 +118,12 @@ func (c *Counters) add(d Counters) {
 	c.SnapshotsDropped += d.SnapshotsDropped
 	c.Pruned += d.Pruned
 	c.Evicted += d.Evicted
+	c.EvictedLacking += d.EvictedLacking
+	c.SentAgain += d.SentAgain
+	c.SkipsSent += d.SkipsSent
+	c.NumbersSkipped += d.NumbersSkipped
+	c.EpochsLeft += d.EpochsLeft
+	c.ConfirmsRefused += d.ConfirmsRefused
 	c.Damaged += d.Damaged
 	c.DamagedForgotten += d.DamagedForgotten
 	c.IDsForgotten += d.IDsForgotten
@@ -98,6 +143,13 @@ type Stats struct {
 	Retained, RetainedBytes uint64
 	DamagedRows             uint64 // kept in the file
 	Staged                  int    // snapshots in memory
+
+	// ConfirmBy are the ledgers whose confirmation frees rows where space is short;
+	// Ledgers are those that have been heard, by name.
+	ConfirmBy []string
+	Ledgers   []Ledger
+	// Held: nothing leaves yet, the store is new and knows no time.
+	Held bool
 
 	// Full: the last append was refused for want of room.
 	Full bool
@@ -121,6 +173,7 @@ func (o *Outbox) Stats() (Stats, error) {
 		Counters: o.counters, Epoch: o.epoch, EpochByTime: o.byTime, New: o.f.Created(), Unclean: o.f.Unclean(),
 		Pending: o.st.pendingRows, PendingBytes: o.st.pendingBytes,
 		Retained: o.st.keptRows, RetainedBytes: o.st.keptBytes, DamagedRows: o.st.damagedRows,
+		ConfirmBy: slices.Clone(o.confirmBy()), Ledgers: o.ledgerStats(), Held: o.hold.begun && o.hold.on,
 		Full: o.full, FileBytes: u.File, UsedBytes: u.Used, LimitBytes: u.Limit - o.headroom(),
 	}
 	o.stageMu.Lock()

@@ -27,7 +27,10 @@ type state struct {
 	ids, streams              uint64
 }
 
-var keyState = []byte("state")
+var (
+	keyState     = []byte("state")
+	keyConfirmer = []byte("confirmer") // the ledger heard first, where none is configured
+)
 
 const (
 	stateVersion = 1
@@ -131,14 +134,14 @@ func (o *Outbox) commitBy(run func(func(*bbolt.Tx) error) error, fn func(*change
 }
 
 // evicting runs update or updateTight until there is room: where there is none,
-// retained rows are given up, oldest first. fn may run several times.
+// retained rows are given up (evictSlice). fn may run several times.
 func (o *Outbox) evicting(update func(func(*change) error) error, fn func(*change) error) error {
 	for {
 		err := update(fn)
 		if !boltfile.IsFull(err) {
 			return err
 		}
-		if n, perr := o.pruneSlice(anyAge); perr != nil || n == 0 {
+		if n, perr := o.evictSlice(); perr != nil || n == 0 {
 			return err
 		}
 	}
@@ -210,10 +213,15 @@ func streamKey(epoch uint64, tank string) []byte {
 
 func streamKeyEpoch(k []byte) uint64 { return binary.BigEndian.Uint64(k) }
 
-// indexKey needs the 0 because a tank's name may begin with another's.
-func indexKey(epoch uint64, tank string, seq uint64) []byte {
+// indexPrefix begins the keys of a stream. It needs the 0 because a tank's name
+// may begin with another's.
+func indexPrefix(epoch uint64, tank string) []byte {
 	k := append(make([]byte, 0, 17+len(tank)), streamKey(epoch, tank)...)
-	return binary.BigEndian.AppendUint64(append(k, 0), seq)
+	return append(k, 0)
+}
+
+func indexKey(epoch uint64, tank string, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(indexPrefix(epoch, tank), seq)
 }
 
 func rowKey(row uint64) []byte { return binary.BigEndian.AppendUint64(nil, row) }
