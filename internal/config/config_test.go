@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 		Broker: &Broker{Listen: "127.0.0.1:1883", MaxBytes: 256 << 20, AckWait: s(10), MaxAckPending: 2000},
 		Ledger: &Ledger{ID: "main", Publish: true, DedupWindow: h(168), RedeliveryWindow: h(72), MaxBytes: DefaultLedgerMaxBytes(),
 			QuarantineBytes: 16 << 20, MaxTanks: 256, MaxSources: 4096, MaxSourcesPerTank: 16, MaxParked: 10000, StaleAfter: s(900)},
-		Outbox: Outbox{MaxBytes: 64 << 20, Retention: h(72), CommitInterval: s(5)},
+		Outbox: Outbox{MaxBytes: 64 << 20, Retention: h(72), CommitInterval: s(5), ResendAfter: s(60)},
 		Web:    &Web{Listen: "127.0.0.1:8686"},
 		Log:    Log{Level: "info", Format: "auto"},
 	}

@@ -56,6 +56,7 @@ const (
 	DefaultOutboxMaxBytes = Size(64 << 20)
 	DefaultRetention      = Duration(72 * time.Hour)
 	DefaultCommitInterval = Duration(5 * time.Second)
+	DefaultResendAfter    = Duration(60 * time.Second)
 
 	DefaultWebListen = "127.0.0.1:8686"
 
@@ -71,7 +72,8 @@ func (c *Config) setDefaults() {
 	c.Site, c.DataDir, c.TopicPrefix = DefaultSite, DefaultDataDir, DefaultTopicPrefix
 	c.TanksMode = DefaultTanksMode
 	c.MQTT.KeepAlive = DefaultKeepAlive
-	c.Outbox = Outbox{MaxBytes: DefaultOutboxMaxBytes, Retention: DefaultRetention, CommitInterval: DefaultCommitInterval}
+	c.Outbox = Outbox{MaxBytes: DefaultOutboxMaxBytes, Retention: DefaultRetention, CommitInterval: DefaultCommitInterval,
+		ResendAfter: DefaultResendAfter}
 	c.Log = Log{Level: DefaultLogLevel, Format: DefaultLogFormat}
 }
 

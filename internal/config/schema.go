@@ -299,6 +299,10 @@ type Outbox struct {
 	// the readings that a power cut may cost. Deltas are committed at once.
 	// Default 5s, 100ms to 1m.
 	CommitInterval Duration `yaml:"commit_interval"`
+
+	// ResendAfter is how long after the broker took an event a ledger may take to
+	// confirm it, before it is sent again. Default 60s, 1s to 1h.
+	ResendAfter Duration `yaml:"resend_after"`
 }
 
 // Web is the page, the HTTP API and the metrics.

@@ -211,6 +211,7 @@ func (r *reader) validateLedger(c *Config) {
 func (r *reader) validateOutbox(c *Config) {
 	o := &c.Outbox
 	within(r, "outbox.max_bytes", o.MaxBytes, 2<<20, storeBytes(16<<30))
+	within(r, "outbox.resend_after", o.ResendAfter, Duration(time.Second), Duration(time.Hour))
 	within(r, "outbox.commit_interval", o.CommitInterval, Duration(100*time.Millisecond), Duration(time.Minute))
 	atMost(r, "outbox.retention", o.Retention, MaxWindow)
 	if c.Ledger != nil && o.Retention > c.Ledger.RedeliveryWindow {

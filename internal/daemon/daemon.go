@@ -116,7 +116,8 @@ func (b *board) openOutbox() error {
 	return b.openStore(b.path(outboxFile), func(path string, _ bool) (err error) {
 		b.outbox, err = outbox.Open(outbox.Options{Path: path, Source: b.cfg.Node,
 			MaxBytes: int64(b.cfg.Outbox.MaxBytes), Retention: time.Duration(b.cfg.Outbox.Retention),
-			ConfirmBy: b.cfg.Outbox.ConfirmBy, CommitInterval: time.Duration(b.cfg.Outbox.CommitInterval), Clock: b.clock, Topic: b.eventTopic,
+			ConfirmBy: b.cfg.Outbox.ConfirmBy, CommitInterval: time.Duration(b.cfg.Outbox.CommitInterval),
+			TailPatience: time.Duration(b.cfg.Outbox.ResendAfter), Clock: b.clock, Topic: b.eventTopic,
 			Log: b.log.With().Str("part", "outbox").Logger()})
 		return err
 	})

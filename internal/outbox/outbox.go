@@ -65,6 +65,7 @@ const (
 	MaxBytesDefault       = 64 << 20
 	RetentionDefault      = 72 * time.Hour
 	CommitIntervalDefault = 5 * time.Second
+	TailPatienceDefault   = 60 * time.Second // contract section 7
 
 	// MaxBytesMin leaves room for the headroom and some rows.
 	MaxBytesMin = 2 << 20
@@ -128,6 +129,10 @@ type Options struct {
 	// CommitInterval is how long a staged snapshot may wait for its commit, and so
 	// the window of loss.
 	CommitInterval time.Duration
+
+	// TailPatience is how long after its PUBACK an event may stay beyond what a
+	// ledger has confirmed before it counts as lost.
+	TailPatience time.Duration
 
 	Clock Clock
 	// Topic names the topic of an event. It is asked at each hand-over, so that
@@ -239,6 +244,9 @@ func (o *Options) complete() error {
 	if o.CommitInterval == 0 {
 		o.CommitInterval = CommitIntervalDefault
 	}
+	if o.TailPatience == 0 {
+		o.TailPatience = TailPatienceDefault
+	}
 	switch {
 	case o.Path == "":
 		return errors.New("no path")
@@ -246,8 +254,8 @@ func (o *Options) complete() error {
 		return fmt.Errorf("source %q is no legal name", o.Source)
 	case o.MaxBytes < MaxBytesMin:
 		return fmt.Errorf("max_bytes %d is below %d", o.MaxBytes, MaxBytesMin)
-	case o.CommitInterval < 0:
-		return fmt.Errorf("commit_interval %v is negative", o.CommitInterval)
+	case o.CommitInterval < 0 || o.TailPatience < 0:
+		return fmt.Errorf("commit_interval %v or resend_after %v is negative", o.CommitInterval, o.TailPatience)
 	case len(o.ConfirmBy) > confirmByMax:
 		return fmt.Errorf("%d ledgers in confirm_by, at most %d", len(o.ConfirmBy), confirmByMax)
 	case o.Clock == nil || o.Topic == nil:

@@ -11,10 +11,6 @@ import (
 )
 
 const (
-	// tailPatience is how long after its PUBACK a row may stay beyond what a ledger
-	// has confirmed, before it counts as lost (contract section 7).
-	tailPatience = 60 * time.Second
-
 	// reviewInterval is how often it is looked at what ledgers want while none
 	// says anything: a lost tail is in no list.
 	reviewInterval = 5 * time.Second
@@ -131,7 +127,7 @@ func (o *Outbox) reviewStream(f *follower, id streamID, s stream, now time.Durat
 	if isNamed {
 		p.probes = 0
 	}
-	ripe := isNamed && now-n.since >= tailPatience
+	ripe := isNamed && now-n.since >= o.o.TailPatience
 	for _, r := range listed {
 		o.lineUp(job{f: f, id: id, Range: r, gone: true}, p, now)
 	}
@@ -261,7 +257,7 @@ func (w *resend) walk(part event.Range, j job) (reached uint64, young bool) {
 		if r.from > part.To || !w.room() {
 			break
 		}
-		if value != nil && j.tail && ok && w.now.since(at) < tailPatience {
+		if value != nil && j.tail && ok && w.now.since(at) < w.o.o.TailPatience {
 			return next - 1, true
 		}
 		if r.from > next {

@@ -77,8 +77,8 @@ func TestLostTailGoesOutAgain(t *testing.T) {
 		a.tell(t, l.b)
 		again = l.run(t)
 	}
-	if wait := clock.Mono() - puback; wait < tailPatience || wait > tailPatience+reviewInterval {
-		t.Errorf("sent again after %v, want %v", wait, tailPatience)
+	if wait := clock.Mono() - puback; wait < TailPatienceDefault || wait > TailPatienceDefault+reviewInterval {
+		t.Errorf("sent again after %v, want %v", wait, TailPatienceDefault)
 	}
 	if d := cmp.Diff([]uint64{4, 5}, seqs(again)); d != "" {
 		t.Errorf("sent again (-want +got):\n%s", d)
@@ -94,7 +94,7 @@ func TestWholeStreamLost(t *testing.T) {
 	l.lose = func(e event.Event) bool { return e.Tank == "A" }
 	l.run(t)
 	l.lose = nil
-	sent := l.settle(t, clock, tailPatience+4*reviewInterval)
+	sent := l.settle(t, clock, TailPatienceDefault+4*reviewInterval)
 	if d := cmp.Diff([]uint64{1, 2, 3, 4, 5}, seqs(sent)); d != "" {
 		t.Errorf("sent again (-want +got):\n%s", d)
 	}

@@ -132,7 +132,7 @@ func TestGoneTail(t *testing.T) {
 	l.run(t)
 	l.lose = nil
 	forget(t, l.b, 5, 6)
-	if got := skippedIn(l.settle(t, clock, tailPatience-reviewInterval)); len(got) != 0 {
+	if got := skippedIn(l.settle(t, clock, TailPatienceDefault-reviewInterval)); len(got) != 0 {
 		t.Errorf("%d skipped events at once, want none", len(got))
 	}
 	if got := skippedIn(l.settle(t, clock, time.Minute)); len(got) != 1 {
