@@ -31,6 +31,7 @@
 //	epochs      source 0 epoch                        first heard
 //	quarantine  hash16                                what was refused, with its bytes and reason
 //	quarorder   n                                     hash16, oldest first, for the bound
+//	out, outopen, outlog                              what people are to be told, and what became of it (out.go)
 package ledger
 
 import (
@@ -38,6 +39,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,6 +94,8 @@ type Options struct {
 	MaxTankSources  int
 	MaxParked       int
 	QuarantineBytes int64
+
+	Notify []string // kinds of notices to keep for whoever tells people (out.go); nil: none
 
 	Now func() time.Time // wall clock; nil: time.Now
 	Log zerolog.Logger
@@ -149,7 +153,7 @@ var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "ski
 func Open(o Options) (*Ledger, error) {
 	o.fill()
 	file, err := boltfile.Open(o.Path, boltfile.Options{Kind: "ledger", Schema: Schema,
-		MaxBytes: o.MaxBytes, Buckets: buckets, Log: o.Log})
+		MaxBytes: o.MaxBytes, Buckets: slices.Concat(buckets, outBuckets), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +162,9 @@ func Open(o Options) (*Ledger, error) {
 		l.cfg[t.ID] = t
 	}
 	if err := l.update(func(b *batch) error {
+		if err := b.noticeReplaced(o.Replacement); err != nil {
+			return err
+		}
 		b.meta.replacement = b.meta.replacement || o.Replacement
 		return b.openTanks(o.Tanks)
 	}); err != nil {

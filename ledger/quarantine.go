@@ -68,7 +68,7 @@ func (b *batch) keep(hash [32]byte, d *Delivery, reason event.Reason, detail str
 	if err := b.quarantine.Put(key, row); err != nil {
 		return false, err
 	}
-	return first, b.evict()
+	return first, errors.Join(b.evict(), b.noticeKept(first, &k, d))
 }
 
 // keptBytes is what a message counts against QuarantineBytes.
@@ -95,6 +95,9 @@ func (b *batch) evict() error {
 		b.meta.quarRows--
 		b.meta.quarBytes -= keptBytes(&k)
 		b.meta.evicted++
+		if err := b.noticeEvicted(&k); err != nil {
+			return err
+		}
 	}
 	return nil
 }
