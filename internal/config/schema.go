@@ -279,6 +279,10 @@ type Ledger struct {
 	// StaleAfter is the time without a measurement after which a tank is shown as
 	// stale. Default 15m, 1s to 168h.
 	StaleAfter Duration `yaml:"stale_after"`
+
+	// Webhook tells a receiver what people should know. Nil where the section does
+	// not stand.
+	Webhook *Webhook `yaml:"webhook"`
 }
 
 // Outbox is the durable way out of a node.

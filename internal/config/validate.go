@@ -202,6 +202,7 @@ func (r *reader) validateLedger(c *Config) {
 	within(r, "ledger.max_sources_per_tank", l.MaxSourcesPerTank, 1, MaxLimit)
 	within(r, "ledger.max_parked", l.MaxParked, 1, 1_000_000)
 	within(r, "ledger.stale_after", l.StaleAfter, Duration(time.Second), MaxStaleAfter)
+	r.validateWebhook(l)
 	if len(c.Tanks) > l.MaxTanks { // after the tanks: it would hide the faults inside
 		r.fault("tanks", []string{"ledger.max_tanks"}, "lists %d tanks, more than ledger.max_tanks %d%s",
 			len(c.Tanks), l.MaxTanks, r.byDefault("ledger.max_tanks"))
