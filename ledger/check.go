@@ -31,7 +31,7 @@ func (b *batch) check() error {
 	}
 	c.decide()
 	return errors.Join(c.checkMeta(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
-		c.checkNumbers(), c.checkQuarantine(), c.checkOut())
+		c.checkNumbers(), c.checkQuarantine(), c.checkOut(), c.checkAnswers())
 }
 
 // fact is one journalled event with what was decided at its first receipt.

@@ -32,6 +32,7 @@
 //	quarantine  hash16                                what was refused, with its bytes and reason
 //	quarorder   n                                     hash16, oldest first, for the bound
 //	out, outopen, outlog                              what people are to be told, and what became of it (out.go)
+//	answers, answerorder                              first answers to entries by hand (answers.go)
 package ledger
 
 import (

@@ -88,13 +88,15 @@ type Attempt struct {
 	Error  string
 }
 
-// outBuckets hold the notifications. They came after the first files were written,
-// which may lack them in a backup.
+// outBuckets hold what the account says to others and no event hangs on. They came
+// after the first files were written, which may lack them in a backup.
 //
-//	out      n                what waits
-//	outopen  kind 0 subject   n of the waiting row that takes more of its like
-//	outlog   n                what became of it, the newest MaxTold
-var outBuckets = []string{"out", "outopen", "outlog"}
+//	out          n                  what waits
+//	outopen      kind 0 subject     n of the waiting row that takes more of its like
+//	outlog       n                  what became of it, the newest MaxTold
+//	answers      source 0 event_id  n, the first answer to an entry by hand (answers.go)
+//	answerorder  n                  the key of the answer, oldest first, for the bound
+var outBuckets = []string{"out", "outopen", "outlog", "answers", "answerorder"}
 
 // OutCounts is the row of what belongs to all notifications, in meta under "out".
 type OutCounts struct {

@@ -41,6 +41,7 @@ type commands struct {
 	Journal    journalCmd    `cmd:"" help:"Print what the account has received, and what became of it."`
 	Sources    sourcesCmd    `cmd:"" help:"List who has sent events, and what of them is missing."`
 	Quarantine quarantineCmd `cmd:"" help:"Look at messages that were refused and kept."`
+	Webhook    webhookCmd    `cmd:"" help:"Look at what the webhook's receiver is told."`
 	Record     recordCmd     `cmd:"" help:"Book an event by hand."`
 	Backup     backupCmd     `cmd:"" help:"Copy the account of the running daemon into a file, and verify the copy."`
 	Verify     verifyCmd     `cmd:"" help:"Verify an account file that no daemon holds: recompute everything from its journal."`

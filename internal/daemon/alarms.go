@@ -71,6 +71,7 @@ func (b *board) raise(a *alarmBoard, kind, severity, text string) {
 	if !a.set(kind, severity, text) {
 		return
 	}
+	b.tellAlarm(kind, severity, text)
 	if text == "" {
 		b.log.Info().Str("alarm", kind).Msg("alarm has ended")
 		return

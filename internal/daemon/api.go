@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"oxyd/internal/boltfile"
-	"oxyd/internal/config"
 	"oxyd/internal/event"
 	"oxyd/internal/outbox"
 	"oxyd/internal/web"
@@ -17,62 +15,10 @@ import (
 	"oxyd/mqtt"
 )
 
-// answerPatience is how long an operator's entry waits for the ledger's outcome
-// before the answer is "pending, ask there" (contract section 8).
-const answerPatience = 5 * time.Second
-
 func (b *board) handler() http.Handler {
 	return web.New(web.Board{Version: b.version, Source: b.cfg.Node, Account: b.ledger, Status: b.status,
-		Node: func() any { return b.node() }, Record: b.record, Metrics: b.metrics, Ready: b.ready},
+		Node: func() any { return b.node() }, Record: b.record, Taken: b.taken, Metrics: b.metrics, Ready: b.ready},
 		b.log.With().Str("part", "api").Logger())
-}
-
-// record books an operator's entry. It goes the one way that every event goes:
-// the node's outbox, MQTT, the ledger. The caller's key is the event_id, so that a
-// repeat finds what the first one did.
-func (b *board) record(ctx context.Context, r web.Record) (web.Answer, error) {
-	if b.cfg.TanksMode == config.TanksClosed && b.cfg.Tank(r.Event.Tank) == nil {
-		return web.Answer{}, fmt.Errorf("%w: %q is not in the config, and tanks_mode is closed", web.ErrUnknownTank, r.Event.Tank)
-	}
-	// A repeat gets the first answer, however late it comes.
-	if _, known, err := b.outbox.Lookup(r.Event.ID); err != nil {
-		return web.Answer{}, refusal(err)
-	} else if !known {
-		if err := b.timely(&r.Event); err != nil {
-			return web.Answer{}, err
-		}
-	}
-	receipts, err := b.outbox.Append(r.Event)
-	if err != nil {
-		return web.Answer{}, refusal(err)
-	}
-	if r.Event.Type == event.Measured {
-		b.measured.note(r.Event.Tank, time.Now())
-	}
-	id := event.Identity{Source: b.cfg.Node, ID: receipts[0].ID}
-	answer := web.Answer{EventID: id.ID, Source: id.Source, Tank: r.Event.Tank, Pending: true}
-	if b.ledger == nil { // another board keeps the account
-		answer.Elsewhere = true
-		return answer, nil
-	}
-	deadline := time.After(answerPatience)
-	for {
-		changed := b.ledger.Changed()
-		res, known, err := b.ledger.Outcome(id)
-		if err != nil {
-			return answer, err
-		}
-		if known {
-			return b.decided(answer, res)
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			return answer, nil
-		case <-ctx.Done():
-			return answer, nil
-		}
-	}
 }
 
 // timely refuses an entry whose instant cannot be meant, or cannot be placed: this
@@ -123,15 +69,6 @@ func refusal(err error) error {
 	return err
 }
 
-func (b *board) decided(a web.Answer, res ledger.Result) (web.Answer, error) {
-	a.Pending, a.Outcome, a.Reason, a.LSN = false, res.Outcome.String(), string(res.Reason), res.LSN
-	doc, ok, err := b.ledger.Balance(a.Tank)
-	if ok {
-		a.Balance = &doc
-	}
-	return a, err
-}
-
 // ready is nil when the stores work and the broker is reached.
 func (b *board) ready() error {
 	if _, err := b.outbox.Stats(); err != nil {
@@ -180,6 +117,11 @@ func (b *board) metrics() []web.Metric {
 	}
 	if b.cfg.Broker != nil {
 		list = append(list, counters("oxyd_broker_", b.brokerCounts())...)
+	}
+	if b.ledger != nil {
+		if c, err := b.ledger.OutCounts(); err == nil {
+			list = append(list, counters("oxyd_webhook_", outCounts(&c))...)
+		}
 	}
 	if b.subscriber != nil {
 		list = append(list, counters("oxyd_subscriber_", b.subscriberCounts())...)

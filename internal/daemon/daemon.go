@@ -64,6 +64,7 @@ type board struct {
 
 	wakeStatus chan struct{} // the node's status changed; capacity 1
 	failed     chan error    // the ledger's store must be opened again; capacity 1
+	entries    entries       // by hand, that wait for their answer
 	ingest     *ingest.Ingest
 	measured   measuredTanks
 
@@ -132,7 +133,8 @@ func (b *board) openLedger() error {
 		Closed: b.cfg.TanksMode == config.TanksClosed, DedupWindow: time.Duration(c.DedupWindow),
 		StaleAfter: time.Duration(c.StaleAfter), MaxTanks: c.MaxTanks, MaxSources: c.MaxSources,
 		MaxTankSources: c.MaxSourcesPerTank, MaxParked: c.MaxParked, QuarantineBytes: int64(c.QuarantineBytes),
-		Log: b.log.With().Str("part", "ledger").Logger()}
+		Notify: b.notifies(),
+		Log:    b.log.With().Str("part", "ledger").Logger()}
 	return b.openStore(b.path(ledgerFile), func(path string, replaced bool) (err error) {
 		o.Path, o.Replacement = path, replaced
 		b.ledger, err = ledger.Open(o)
@@ -209,6 +211,9 @@ func (b *board) run(ctx context.Context) error {
 	if b.ledger != nil {
 		g.Go(func() error { return b.subscriber.Run(ctx) })
 		g.Go(func() error { return b.publishAccount(ctx) })
+		if b.notifies() != nil {
+			g.Go(func() error { return b.webhook().Run(ctx) })
+		}
 	}
 	g.Go(func() error {
 		<-ctx.Done()

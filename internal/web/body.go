@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -104,7 +105,7 @@ func idOf(raw jsontext.Value, keys []string) (string, error) {
 	case id == "" && key == "":
 		return "", badRequest(keyHint, "the event has no event_id")
 	case id != "" && key != "" && id != key:
-		return "", badRequest("send one of them, or the same in both", "event_id and Idempotency-Key differ")
+		return "", &fault{status: http.StatusUnprocessableEntity, text: "event_id and Idempotency-Key differ", hint: "send one of them, or the same in both"}
 	case id == "":
 		return key, nil
 	}

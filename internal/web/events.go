@@ -32,6 +32,9 @@ func (a *api) record(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, err := a.board.Record(r.Context(), rec)
+	if errors.Is(err, ErrBusy) {
+		w.Header().Set("Retry-After", "1") // RFC 9110 section 10.2.3
+	}
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -46,6 +49,9 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err != nil || media != "application/json" {
 		return nil, &fault{status: http.StatusUnsupportedMediaType, text: "the body is not said to be JSON",
 			hint: "send Content-Type: application/json"}
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, &fault{status: http.StatusUnsupportedMediaType, text: "the body is encoded as " + shorten(coding), hint: "send it as it is"}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, event.MaxBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -97,30 +103,50 @@ func statusURL(source, id string) string {
 }
 
 // outcome is GET /api/events?source=…&event_id=…: what became of an event. Without
-// a source this node's own are meant; an empty source is the anonymous one.
-func (a *api) outcome(r *http.Request) (any, error) {
+// a source this node's own are meant; an empty source is the anonymous one. One
+// that the account does not know yet, and this node has on disk, is 202.
+func (a *api) outcome(w http.ResponseWriter, r *http.Request) {
+	answer, err := a.became(r)
+	switch {
+	case err != nil:
+		a.fail(w, r, err)
+	case answer.Pending:
+		a.answer(w, answer)
+	default:
+		writeJSON(w, http.StatusOK, answer)
+	}
+}
+
+func (a *api) became(r *http.Request) (Answer, error) {
 	query := r.URL.Query()
 	id, source := query.Get("event_id"), a.board.Source
 	if query.Has("source") {
 		source = query.Get("source")
 	}
 	if id == "" || len(id) > event.MaxIDBytes {
-		return nil, badRequest("GET /api/events?event_id=… and, where it is not this node's, &source=…", "event_id: want 1 to %d bytes", event.MaxIDBytes)
+		return Answer{}, badRequest("GET /api/events?event_id=… and, where it is not this node's, &source=…", "event_id: want 1 to %d bytes", event.MaxIDBytes)
 	}
-	account, err := a.account()
-	if err != nil {
-		return nil, err
+	answer := Answer{EventID: id, Source: source}
+	if account := a.board.Account; account != nil {
+		result, ok, err := account.Outcome(event.Identity{Source: source, ID: id})
+		if ok || err != nil {
+			answer.Outcome, answer.Reason, answer.LSN = result.Outcome.String(), string(result.Reason), result.LSN
+			return answer, err
+		}
 	}
-	result, ok, err := account.Outcome(event.Identity{Source: source, ID: id})
-	if err != nil {
-		return nil, err
+	if source == a.board.Source && a.board.Taken != nil {
+		taken, err := a.board.Taken(id)
+		if taken || err != nil {
+			answer.Pending, answer.Elsewhere = true, a.board.Account == nil
+			return answer, err
+		}
 	}
-	if !ok {
-		return nil, &fault{status: http.StatusNotFound,
-			text: "the account knows no event " + shorten(id) + " of " + sourceName(source),
-			hint: "it may be on its way still: /api/node shows what the outbox holds"}
+	if a.board.Account == nil {
+		return Answer{}, roleOff("ledger")
 	}
-	return Answer{EventID: id, Source: source, Outcome: result.Outcome.String(), Reason: string(result.Reason), LSN: result.LSN}, nil
+	return Answer{}, &fault{status: http.StatusNotFound,
+		text: "the account knows no event " + shorten(id) + " of " + sourceName(source),
+		hint: "it may be on its way still: /api/node shows what the outbox holds"}
 }
 
 func sourceName(source string) string {

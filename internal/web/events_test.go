@@ -93,7 +93,7 @@ func TestRecordRefusesBeforeAnythingIsWritten(t *testing.T) {
 		{`{"type":"consumed","tank":"A","amount":1}`, 400, "make a new event_id", nil}, // R2: nobody makes one up
 		{`{"type":"consumed","event_id":"","tank":"A","amount":1}`, 400, "event_id", nil},
 		{`{"type":"consumed","event_id":7,"tank":"A","amount":1}`, 400, "event_id", nil},
-		{`{` + ok + `}`, 400, "differ", []string{"Idempotency-Key", "b"}},
+		{`{` + ok + `}`, 422, "differ", []string{"Idempotency-Key", "b"}},
 		{`{` + ok + `}`, 400, "2 times", []string{"Idempotency-Key", "a", "Idempotency-Key", "a"}},
 		{`{"type":"consumed","tank":"A","amount":1}`, 400, "empty", []string{"Idempotency-Key", ""}},
 		{`{"type":"consumed","tank":"A","amount":1}`, 400, "quote", []string{"Idempotency-Key", `"a`}},

@@ -48,6 +48,11 @@ type Board struct {
 	// the hint.
 	Record func(ctx context.Context, r Record) (Answer, error)
 
+	// Taken reports whether an event of this node is on disk on its way to the
+	// account, or was. It answers the question about an event that the account does
+	// not know, or that another node's account will know.
+	Taken func(eventID string) (bool, error)
+
 	// Metrics gives what GET /metrics shows beside the account's own figures.
 	Metrics func() []Metric
 
@@ -108,7 +113,7 @@ func New(b Board, log zerolog.Logger) http.Handler {
 	mux.Handle("/{$}", methods{get: newPage().serve})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, &fault{status: http.StatusNotFound, text: "there is nothing at this address",
-			hint: "the API is below /api/: status, node, tanks, sources, quarantine, events, journal, backup"})
+			hint: "the API is below /api/: status, node, tanks, sources, quarantine, events, journal, webhook, backup"})
 	})
 	return a.guard(mux)
 }
@@ -128,7 +133,8 @@ func (a *api) routes() []route {
 		{path: "/api/sources", get: a.json(a.sources)},
 		{path: "/api/quarantine", get: a.json(a.quarantine)},
 		{path: "/api/quarantine/{id}", get: a.json(a.kept)},
-		{path: "/api/events", get: a.json(a.outcome), post: a.record},
+		{path: "/api/events", get: a.outcome, post: a.record},
+		{path: "/api/webhook", get: a.json(a.webhook)},
 		{path: "/api/journal", get: a.json(a.journal)},
 		{path: "/api/backup", get: a.backup},
 		{path: "/metrics", get: a.metrics},
