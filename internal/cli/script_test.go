@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 //	                       pending or full, by which POST /api/events answers so
 //	daemon stop
 //	poison TOPIC "BYTES"   quarantine a message, its bytes in Go's quotes
+//	notify KIND SUBJECT "TEXT"  keep a notice for the webhook, its text in Go's quotes
 //	publish TYPE TANK JSON apply an event as if it had come over MQTT
 //	env-ids                set ID1, ID2 … to the ids in quarantine, oldest first
 //	safe stdout            want no character in it that would steer a terminal
@@ -66,7 +67,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"daemon": s.daemon, "poison": s.poison, "publish": s.publish, "env-ids": s.ids, "safe": safe,
+			"daemon": s.daemon, "poison": s.poison, "notify": s.notify, "publish": s.publish, "env-ids": s.ids, "safe": safe,
 		},
 	})
 }
@@ -87,7 +88,7 @@ type daemonStub struct {
 
 func startDaemon(dir, mode string) (*daemonStub, error) {
 	initial := 847 * physic.Gram
-	account, err := ledger.Open(ledger.Options{Path: filepath.Join(dir, "ledger.bolt"), Log: zerolog.Nop(),
+	account, err := ledger.Open(ledger.Options{Path: filepath.Join(dir, "ledger.bolt"), Log: zerolog.Nop(), Notify: ledger.Kinds(),
 		Tanks: []ledger.Tank{{ID: "A", Name: "Reserve tank", Capacity: 1000 * physic.Gram, Initial: &initial}}})
 	if err != nil {
 		return nil, err
@@ -173,6 +174,12 @@ func (s *stand) poison(ts *testscript.TestScript, neg bool, args []string) {
 	_, err = s.of(ts).account.Apply([]ledger.Delivery{{Topic: args[0], Payload: []byte(payload),
 		Form: &event.FormError{Reason: event.Malformed, Detail: "want a JSON object"}}})
 	ts.Check(err)
+}
+
+func (s *stand) notify(ts *testscript.TestScript, neg bool, args []string) {
+	text, err := strconv.Unquote(`"` + args[2] + `"`)
+	ts.Check(err)
+	ts.Check(s.of(ts).account.Notify(ledger.Notice{Kind: args[0], Subject: args[1], Text: text}))
 }
 
 func (s *stand) publish(ts *testscript.TestScript, neg bool, args []string) {

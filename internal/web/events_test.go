@@ -137,6 +137,7 @@ func TestRecordRefusesBeforeAnythingIsWritten(t *testing.T) {
 	for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset"} {
 		decode[failure](t, s.do("POST", "/api/events", exampleOfRecord, "Content-Type", media), 415)
 	}
+	decode[failure](t, s.post(exampleOfRecord, "Content-Encoding", "gzip"), 415)
 	if len(*taken) != 0 {
 		t.Errorf("%d of the refused were recorded: %+v", len(*taken), *taken)
 	}
@@ -203,4 +204,41 @@ func TestRecordPendingSaysWhereToAsk(t *testing.T) {
 	if a.Outcome != "" || !a.Pending {
 		t.Errorf("answer %+v, want no outcome", a)
 	}
+}
+
+func TestRecordBusySaysWhen(t *testing.T) {
+	s, _ := taking(t, Answer{}, ErrBusy)
+	if w := s.post(exampleOfRecord); w.Code != http.StatusConflict || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+}
+
+// Where an answer sends a client it is told that the event is on its way, not that
+// nobody knows it.
+func TestOutcomeOfWhatIsOnItsWay(t *testing.T) {
+	for name, account := range map[string]bool{"with an account": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newStation(t, func(s *station) {
+				s.board.Taken = func(id string) (bool, error) { return id == "k", nil }
+				if !account {
+					s.board.Account = nil
+				}
+			})
+			a := decode[Answer](t, s.get("/api/events?event_id=k"), http.StatusAccepted)
+			if !a.Pending || a.Outcome != "" || a.Elsewhere == account || a.StatusURL == "" {
+				t.Errorf("%+v", a)
+			}
+			decode[failure](t, s.get("/api/events?event_id=other"), http.StatusNotFound)
+			decode[failure](t, s.get("/api/events?event_id=k&source=other"), http.StatusNotFound)
+		})
+	}
+}
+
+func TestWebhookListing(t *testing.T) {
+	s := newStation(t, nil)
+	doc := decode[Notifications](t, s.get("/api/webhook"), 200)
+	if doc.List == nil || len(doc.List) != 0 {
+		t.Errorf("%+v", doc)
+	}
+	decode[failure](t, s.get("/api/webhook?limit=0"), 400)
 }

@@ -380,22 +380,28 @@ func TestRefusedIsFinal(t *testing.T) {
 }
 
 func TestRedirectIsNotFollowed(t *testing.T) {
-	elsewhere := newReceiver(t, nil)
-	rc := newReceiver(t, func(n int, w http.ResponseWriter, r *http.Request) {
-		if n == 0 {
-			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		elsewhere := make(chan string, 10)
+		other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { elsewhere <- r.Method }))
+		defer other.Close()
+		rc := newReceiver(t, func(n int, w http.ResponseWriter, r *http.Request) {
+			if n == 0 {
+				http.Redirect(w, r, other.URL, status)
+			}
+		})
+		s := newStand(t, Options{URL: rc.URL})
+		s.run()
+		s.alarm("A", "low")
+		first := rc.next(t)
+		if again := rc.next(t); again.key != first.key {
+			t.Errorf("%d: repeated as %s, was %s", status, again.key, first.key)
 		}
-	})
-	s := newStand(t, Options{URL: rc.URL})
-	s.run()
-	s.alarm("A", "low")
-	rc.next(t)
-	rc.next(t)
-	s.settled(1, ledger.Delivered)
-	select {
-	case c := <-elsewhere.calls:
-		t.Errorf("the redirect was followed: %+v", c)
-	default:
+		s.settled(1, ledger.Delivered)
+		select {
+		case method := <-elsewhere:
+			t.Errorf("%d was followed by %s", status, method)
+		default:
+		}
 	}
 }
 
