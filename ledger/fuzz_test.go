@@ -15,7 +15,7 @@ func FuzzRows(f *testing.F) {
 	seeds := [][]byte{nil, {0xff}, bytes.Repeat([]byte{0xff}, 400)}
 	seeds = append(seeds, (&entry{outcome: Applied, typ: event.Consumed, lsn: 7}).encode(),
 		(&head{last: s, prev: s}).encode(), (&head{}).encode(), (&seen{low: 4, above: 1}).encode(), (&source{events: 3}).encode(),
-		(&tank{opening: &opening, baseline: &stream{tank: "A", source: "dev", kind: numbered}}).encode(), (&meta{lsn: 9}).encode())
+		(&tank{opening: &opening, baseline: &stream{tank: "A", source: "dev", kind: numbered}}).encode(), (&meta{lsn: 9}).encode(), (&OutCounts{Next: 3}).encode(), []byte(`{"number":1,"state":"waiting"}`))
 	event, _ := (&record{kind: recordEvent, outcome: Applied, canonical: []byte("{}")}).encode(nil, [chainBytes]byte{}, 1)
 	open, _ := (&record{kind: recordOpening, tank: "A"}).encode(nil, [chainBytes]byte{}, 1)
 	for _, row := range append(seeds, event, open) {
@@ -40,6 +40,10 @@ func FuzzRows(f *testing.F) {
 		if m, err := decodeMeta(row); err == nil {
 			same(t, m.encode(), func(b []byte) ([]byte, error) { m, err := decodeMeta(b); return m.encode(), err })
 		}
+		if c, err := decodeOutCounts(row); err == nil {
+			same(t, c.encode(), func(b []byte) ([]byte, error) { c, err := decodeOutCounts(b); return c.encode(), err })
+		}
+		_, _ = readNotification(row)
 		_, _ = parseRecord(row)
 		_, _, _ = decodeRecord(row, [chainBytes]byte{}, 1)
 		_, _ = parseStream(row)

@@ -119,19 +119,25 @@ func (b *batch) outCounts() (c OutCounts, err error) {
 	if row == nil {
 		return OutCounts{Next: 1}, nil
 	}
+	return decodeOutCounts(row)
+}
+
+func (b *batch) putOutCounts(c *OutCounts) error { return b.metaRow.Put([]byte("out"), c.encode()) }
+
+func (c *OutCounts) encode() []byte {
+	var e encoder
+	for _, v := range c.fields() {
+		e.u64(*v)
+	}
+	return e
+}
+
+func decodeOutCounts(row []byte) (c OutCounts, err error) {
 	d := decoder{b: row}
 	for _, v := range c.fields() {
 		*v = d.u64()
 	}
 	return c, d.done()
-}
-
-func (b *batch) putOutCounts(c *OutCounts) error {
-	var e encoder
-	for _, v := range c.fields() {
-		e.u64(*v)
-	}
-	return b.metaRow.Put([]byte("out"), e)
 }
 
 // Notify keeps notices for whoever is to be told, in a transaction of their own.
@@ -199,6 +205,10 @@ func (b *batch) notify(n *Notice) error {
 // dropOldest gives up the notification that has waited longest.
 func (b *batch) dropOldest(c *OutCounts, at time.Time) error {
 	k, v := b.out("out").Cursor().First()
+	if k == nil {
+		c.Waiting = 0 // it was counted wrong, which Check says
+		return nil
+	}
 	row, ok := readNotification(v)
 	if !ok { // nothing of it can be shown, and the account must go on
 		c.Waiting--
@@ -226,7 +236,7 @@ func (b *batch) decideOut(c *OutCounts, row *Notification, state string, at time
 		return err
 	}
 	for c.Kept > MaxTold {
-		k, _ := log.Cursor().First()
+		k, _ := log.Cursor().First() // the one that was just put, at least
 		if err := log.Delete(bytes.Clone(k)); err != nil {
 			return err
 		}

@@ -38,8 +38,8 @@ const (
 	// What happens meanwhile is joined into the second. Alarms do not wait: they
 	// have a delay of their own.
 	Gather = time.Minute
-	// look is the least time between two looks at the account, whatever its pace.
-	look = 250 * time.Millisecond
+	// Look is the least time between two looks at the account, whatever its pace.
+	Look = 250 * time.Millisecond
 	// roundMax is how many deliveries share their two transactions.
 	roundMax = 16
 	// accountRest is the pause after the account could not be read or written.
@@ -69,7 +69,7 @@ type Options struct {
 	Fatal func(error) bool
 	Log   zerolog.Logger
 
-	RetryMin, RetryMax, Gather time.Duration // 0: the constants above
+	RetryMin, RetryMax, Gather, Look time.Duration // 0: the constants above
 }
 
 // Webhook delivers the notifications of one account. Run is its only user.
@@ -100,6 +100,7 @@ func New(account Account, o Options) *Webhook {
 	set(&o.RetryMin, RetryMin)
 	set(&o.RetryMax, RetryMax)
 	set(&o.Gather, Gather)
+	set(&o.Look, Look)
 	return &Webhook{o: o, account: account, client: newClient(&o, nil), retry: map[uint64]time.Time{}, told: map[subject]time.Time{}}
 }
 
@@ -142,7 +143,7 @@ func (w *Webhook) pause(ctx context.Context, changed <-chan struct{}, next time.
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(look):
+	case <-time.After(w.o.Look):
 		return true
 	}
 }
