@@ -11,7 +11,10 @@
 //     meta page and syncing it leaves a transaction that later readers see in the
 //     page cache although it is on no disk. Whoever acknowledges something because
 //     of what it read there, without a commit of its own, loses it in a power
-//     cut. The barrier's two syncs cover whatever the file showed before it.
+//     cut. The barrier's syncs cover whatever the file showed before it. The file
+//     is synced before the barrier writes anything, too: bolt gives a transaction
+//     the pages that the one before has freed, and as long as that one is only in
+//     the page cache, the meta page on the disk still leads to them.
 //   - A commit whose outcome is unknown ends the File. When bolt's sync of the
 //     meta page fails, Commit returns an error and the transaction is visible all
 //     the same. From then on Update refuses with ErrFailed; the process has to
@@ -178,6 +181,9 @@ func (f *File) open(o Options, deadline time.Time) error {
 	})
 	if err != nil {
 		return openError(f.path, err)
+	}
+	if err := f.fd.Sync(); err != nil { // before anything is written
+		return fmt.Errorf("open %s: sync what was found: %w", f.path, err)
 	}
 	if err := f.Update(func(tx *bbolt.Tx) error { return barrier(tx, o.Buckets) }); err != nil {
 		return fmt.Errorf("open %s: barrier commit: %w", f.path, err)
