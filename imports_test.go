@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"oxyd/internal/demo": {"oxyd/ingest", "oxyd/internal/boltfile", "oxyd/internal/event", "oxyd/ledger", "oxyd/mqtt"},
 	"oxyd/internal/cli":  {"oxyd/internal/boltfile", "oxyd/internal/config", "oxyd/internal/daemon", "oxyd/internal/demo", "oxyd/internal/event", "oxyd/internal/web", "oxyd/ledger"},
 	"oxyd/bench":         {"oxyd/ingest", "oxyd/internal/daemon", "oxyd/internal/event", "oxyd/ledger", "oxyd/mqtt"},
-	"oxyd/internal/e2e":  {}, "oxyd/internal/mutants": {},
+	"oxyd/internal/e2e":  {}, "oxyd/internal/mutants": {}, "oxyd/internal/powercut": {},
 }
 
 func TestImportGraph(t *testing.T) {

@@ -1,0 +1,6 @@
+//go:build !race
+
+package powercut
+
+// slowdown divides how much is tried.
+const slowdown = 1
