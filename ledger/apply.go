@@ -20,7 +20,12 @@ type incoming struct {
 	seen   runs   // of a numbered event
 	byNo   *known // what stands under its number
 	byID   *known // what stands under its identity
+
+	overlap  bool           // some of its numbers were accounted for before it
+	pardoned []event.Reason // rules that an operator has overruled for it
 }
+
+func (in *incoming) pardons(r event.Reason) bool { return slices.Contains(in.pardoned, r) }
 
 // key is where the event stands in its stream.
 func (in *incoming) key(stamp int64) []byte {
@@ -53,7 +58,7 @@ func (b *batch) apply(d *Delivery) (Result, error) {
 func (b *batch) decide(d *Delivery, wall, at int64) (Result, error) {
 	if d.Form != nil {
 		key := sha256.Sum256(slices.Concat([]byte("form\x00"), []byte(d.Topic), []byte{0}, d.Payload))
-		_, err := b.keep(key, d, d.Form.Reason, d.Form.Detail, at, 0)
+		_, err := b.keep(key, d, Kept{Reason: d.Form.Reason, Detail: d.Form.Detail}, at)
 		return Result{Outcome: Quarantined, Reason: d.Form.Reason}, err
 	}
 	in := &incoming{Delivery: d, at: at, wall: wall, st: streamOf(&d.Event),
@@ -69,17 +74,16 @@ func (b *batch) decide(d *Delivery, wall, at int64) (Result, error) {
 	if in.byNo != nil || in.byID != nil {
 		return b.again(in)
 	}
-	overlap := false
 	if d.Event.Numbered() {
 		var all bool
-		if overlap, all = in.seen.covered(d.Event.Run()); all {
+		if in.overlap, all = in.seen.covered(d.Event.Run()); all {
 			// Accounted for within another event's run, or declared by an event
 			// that is gone: nothing is left to compare the content with.
 			b.meta.unverified++
 			return Result{Outcome: Duplicate}, nil
 		}
 	}
-	reason, err := b.refuse(in, overlap)
+	reason, err := b.refuse(in)
 	if err != nil {
 		return Result{}, err
 	}
@@ -197,33 +201,37 @@ func (b *batch) store(key []byte, n *entry) error {
 	return b.entries.Put(key, n.append(b.room(entryBytes)))
 }
 
-// refuse gives the rule that keeps a new event out, or "".
-func (b *batch) refuse(in *incoming, overlap bool) (event.Reason, error) {
+// refuse gives the rule that keeps a new event out, or "". Three rules cannot be
+// overruled: of an unknown version nothing but the identity is known, a reversal
+// needs a delta, and an event is never counted twice.
+func (b *batch) refuse(in *incoming) (event.Reason, error) {
 	e := &in.Event
 	if e.Version != event.WireVersion {
 		return event.UnsupportedVersion, nil
 	}
-	if _, listed := b.l.cfg[e.Tank]; b.l.opt.Closed && !listed {
+	if _, listed := b.l.cfg[e.Tank]; b.l.opt.Closed && !listed && !in.pardons(event.UnknownTank) {
 		return event.UnknownTank, nil
 	}
 	src, err := b.source(e.Source)
 	if err != nil {
 		return "", err
 	}
-	if full, err := b.atLimit(e, src); full || err != nil {
+	if full, err := b.atLimit(e, src); err != nil || full && !in.pardons(event.Limit) {
 		return event.Limit, err
 	}
 	if src == nil {
 		src = &source{}
 	}
 	switch {
-	case in.Retained && e.Type.Delta() && !e.Numbered() && !in.usable:
+	case in.Retained && e.Type.Delta() && !e.Numbered() && !in.usable && !in.pardons(event.RetainedDelta):
 		return event.RetainedDelta, nil
-	case !e.Numbered() && in.usable && e.OccurredAt.UnixNano() < in.wall-b.l.opt.DedupWindow.Nanoseconds():
+	case !e.Numbered() && in.usable && e.OccurredAt.UnixNano() < in.wall-b.l.opt.DedupWindow.Nanoseconds() &&
+		!in.pardons(event.OlderThanWindow):
 		return event.OlderThanWindow, nil
-	case e.Numbered() && e.Dot.Epoch < src.newest && !in.usable && b.epochs.Get(epochKey(e.Source, e.Dot.Epoch)) == nil:
+	case e.Numbered() && e.Dot.Epoch < src.newest && !in.usable && b.epochs.Get(epochKey(e.Source, e.Dot.Epoch)) == nil &&
+		!in.pardons(event.OldEpoch):
 		return event.OldEpoch, nil
-	case overlap:
+	case in.overlap && !in.pardons(event.Overlap):
 		return event.Overlap, nil
 	case e.Type == event.Reversed:
 		return b.refuseReversal(e)
@@ -257,7 +265,8 @@ func (b *batch) atLimit(e *event.Event, src *source) (bool, error) {
 // quarantine, its numbers are accounted for so that nobody asks for them again,
 // and its entry makes the outcome stick.
 func (b *batch) reject(in *incoming, reason event.Reason) (Result, error) {
-	if _, err := b.keep(in.hash, in.Delivery, reason, "", in.at, 0); err != nil {
+	what := Kept{Reason: reason, Row: b.meta.lsn + 1} // which enter is about to write
+	if _, err := b.keep(in.hash, in.Delivery, what, in.at); err != nil {
 		return Result{}, err
 	}
 	lsn, err := b.enter(in, &entry{outcome: Quarantined}, reason)
@@ -266,23 +275,38 @@ func (b *batch) reject(in *incoming, reason event.Reason) (Result, error) {
 
 // accept takes a new event into the set.
 func (b *batch) accept(in *incoming) (Result, error) {
-	e := &in.Event
-	a, err := b.account(e.Tank)
+	a, err := b.admit(in)
 	if err != nil {
-		return Result{}, err
-	}
-	if a == nil {
-		a = b.register(e.Tank, in.at)
-	}
-	if err := b.welcome(e.Source, in.at); err != nil {
 		return Result{}, err
 	}
 	n := &entry{}
 	if err := b.stamp(in, a, n); err != nil {
 		return Result{}, err
 	}
-	if err := b.meetReversals(e, n); err != nil {
+	if err := b.take(in, a, n); err != nil {
 		return Result{}, err
+	}
+	lsn, err := b.enter(in, n, "")
+	return Result{Outcome: n.outcome, LSN: lsn}, err
+}
+
+// admit makes the tank and the source of an event known where they are not.
+func (b *batch) admit(in *incoming) (*account, error) {
+	a, err := b.account(in.Event.Tank)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		a = b.register(in.Event.Tank, in.at)
+	}
+	return a, b.welcome(in.Event.Source, in.at)
+}
+
+// take puts an event that has its stamp into the set, and its outcome into n.
+func (b *batch) take(in *incoming, a *account, n *entry) (err error) {
+	e := &in.Event
+	if err := b.meetReversals(e, n); err != nil {
+		return err
 	}
 	switch e.Type {
 	case event.Measured:
@@ -295,27 +319,34 @@ func (b *batch) accept(in *incoming) (Result, error) {
 		n.outcome, err = b.skip(e)
 	}
 	if err != nil {
-		return Result{}, err
+		return err
 	}
 	a.latest = max(a.latest, n.stamp)
 	a.revision++
 	a.changed = true
-	b.meta.facts.add(b.factOf(e.Identity(), in.hash))
-	lsn, err := b.enter(in, n, "")
-	return Result{Outcome: n.outcome, LSN: lsn}, err
+	if n.has(flagConflicted) { // it was refused when it was contradicted
+		b.meta.facts.add(conflictOf(e.Identity()))
+	} else {
+		b.meta.facts.add(b.factOf(e.Identity(), in.hash))
+	}
+	return nil
 }
 
 // enter writes what every new identity leaves behind: the journal row, the entry
 // with its id, and its numbers in the watermark.
 func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, err error) {
 	e := &in.Event
-	if !n.outcome.Accepted() {
-		if n.stamp = in.ownStamp(); !in.usable {
-			n.flags |= flagByReceipt
+	if !n.outcome.Accepted() { // its stamp is given now all the same, and serves if an operator accepts it later
+		a, err := b.account(e.Tank)
+		if err != nil {
+			return 0, err
+		}
+		if err := b.stamp(in, a, n); err != nil {
+			return 0, err
 		}
 	}
 	lsn, err = b.writeJournal(record{kind: recordEvent, receipt: in.at, outcome: n.outcome, reason: reason,
-		retained: in.Retained, byReceipt: n.has(flagByReceipt), stamp: n.stamp, canonical: b.canonical})
+		retained: in.Retained, overlap: in.overlap, byReceipt: n.has(flagByReceipt), stamp: n.stamp, canonical: b.canonical})
 	if err != nil {
 		return 0, err
 	}
@@ -365,6 +396,12 @@ func (b *batch) accountFor(in *incoming, accepted bool) error {
 	if !accepted {
 		return nil // a refused event makes no epoch known
 	}
+	return b.noteEpoch(in)
+}
+
+// noteEpoch makes the epoch of an accepted event known.
+func (b *batch) noteEpoch(in *incoming) error {
+	e := &in.Event
 	src, err := b.source(e.Source)
 	if err != nil || src == nil || e.Dot.Epoch == src.newest {
 		return err

@@ -47,7 +47,7 @@ type batch struct {
 
 	journal, entries, ids, seenRows, runRows, skipped, tanks, heads  *bbolt.Bucket
 	operations, reversals, sourceRows, epochs, quarantine, quarorder *bbolt.Bucket
-	moves                                                            *bbolt.Bucket
+	moves, settled                                                   *bbolt.Bucket
 	metaRow                                                          *bbolt.Bucket
 
 	canonical []byte // of the event at hand, reused
@@ -110,7 +110,7 @@ func (b *batch) attach(tx *bbolt.Tx) {
 	b.seenRows, b.runRows, b.skipped, b.moves = at("seen"), at("runs"), at("skipped"), at("moves")
 	b.tanks, b.heads, b.operations, b.reversals = at("tanks"), at("heads"), at("operations"), at("reversals")
 	b.sourceRows, b.epochs = at("sources"), at("epochs")
-	b.quarantine, b.quarorder = at("quarantine"), at("quarorder")
+	b.quarantine, b.quarorder, b.settled = at("quarantine"), at("quarorder"), at("settled")
 }
 
 // view opens a read-only working set over committed state.
@@ -277,7 +277,7 @@ func (b *batch) openTanks(tanks []Tank) error {
 		a.opening = &opening
 		a.revision++
 		a.changed = true
-		if _, err := b.writeJournal(record{kind: recordOpening, receipt: at, tank: t.ID, opening: *t.Initial}); err != nil {
+		if _, err := b.writeJournal(record{kind: recordOpening, receipt: at, opened: t.ID, opening: *t.Initial}); err != nil {
 			return err
 		}
 	}

@@ -25,19 +25,21 @@ func (l *Ledger) Check() error {
 // check sets every row against the journal.
 func (b *batch) check() error {
 	c := checker{batch: b, openings: map[string]Sum{}, tanks: map[string][]*fact{},
-		accepted: map[event.Identity]*fact{}, rows: map[uint64]*fact{}}
+		accepted: map[event.Identity]*fact{}, known: map[event.Identity]*fact{}, rows: map[uint64]*fact{},
+		settled: map[[16]byte]uint64{}}
 	if err := b.journal.ForEach(c.read); err != nil {
 		return err
 	}
 	c.decide()
 	return errors.Join(c.checkMeta(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
-		c.checkNumbers(), c.checkQuarantine(), c.checkOut(), c.checkAnswers())
+		c.checkNumbers(), c.checkQuarantine(), c.checkSettled(), c.checkOut(), c.checkAnswers())
 }
 
 // fact is one journalled event with what was decided at its first receipt.
 type fact struct {
 	event.Event
 	outcome    Outcome
+	reason     event.Reason
 	stamp      int64
 	byReceipt  bool
 	hash       event.Hash
@@ -62,7 +64,11 @@ type checker struct {
 	rows     map[uint64]*fact         // by lsn
 	tanks    map[string][]*fact       // the accepted ones
 	accepted map[event.Identity]*fact // likewise
+	known    map[event.Identity]*fact // refused ones included, conflicts not
 	numbers  []*fact                  // every numbered one, refused ones included
+
+	settled            map[[16]byte]uint64 // the last decision about each content
+	retried, discarded uint64
 }
 
 func (c *checker) read(k, v []byte) error {
@@ -79,17 +85,22 @@ func (c *checker) read(k, v []byte) error {
 	}
 	c.chain, c.receipt = chain, r.receipt
 	if r.kind == recordOpening {
-		c.openings[r.tank] = SumOf(r.opening)
+		c.openings[r.opened] = SumOf(r.opening)
 		return nil
+	}
+	if r.kind != recordEvent {
+		return c.readDecision(&r)
 	}
 	e, err := event.DecodeCanonical(r.canonical)
 	if err != nil {
 		return fmt.Errorf("journal row %d: %w", c.lsn, err)
 	}
-	f := &fact{Event: e, outcome: r.outcome, stamp: r.stamp, byReceipt: r.byReceipt, hash: e.Hash()}
+	f := &fact{Event: e, outcome: r.outcome, reason: r.reason, stamp: r.stamp, byReceipt: r.byReceipt, hash: e.Hash()}
 	c.rows[c.lsn] = f
 	if f.outcome == Conflict {
 		c.contradict(f)
+	} else {
+		c.known[e.Identity()] = f
 	}
 	if e.Numbered() {
 		c.numbers = append(c.numbers, f)
@@ -104,7 +115,7 @@ func (c *checker) read(k, v []byte) error {
 // contradict marks what a conflict contradicts: the event of its identity and
 // that of its number.
 func (c *checker) contradict(f *fact) {
-	if o := c.accepted[f.Identity()]; o != nil {
+	if o := c.known[f.Identity()]; o != nil {
 		o.conflicted = true
 	}
 	if !f.Numbered() {

@@ -43,7 +43,7 @@ func (b *batch) contradict(in *incoming) (Result, error) {
 			return res, err
 		}
 	}
-	first, err := b.keep(in.hash, in.Delivery, event.Conflict, "", in.at, other)
+	first, err := b.keep(in.hash, in.Delivery, Kept{Reason: event.Conflict, LSN: other}, in.at)
 	if err != nil || !first && !fresh {
 		return res, err
 	}

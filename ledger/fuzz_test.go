@@ -16,9 +16,10 @@ func FuzzRows(f *testing.F) {
 	seeds = append(seeds, (&entry{outcome: Applied, typ: event.Consumed, lsn: 7}).encode(),
 		(&head{last: s, prev: s}).encode(), (&head{}).encode(), (&seen{low: 4, above: 1}).encode(), (&source{events: 3}).encode(),
 		(&tank{opening: &opening, baseline: &stream{tank: "A", source: "dev", kind: numbered}}).encode(), (&meta{lsn: 9}).encode(), (&OutCounts{Next: 3}).encode(), []byte(`{"number":1,"state":"waiting"}`))
-	event, _ := (&record{kind: recordEvent, outcome: Applied, canonical: []byte("{}")}).encode(nil, [chainBytes]byte{}, 1)
-	open, _ := (&record{kind: recordOpening, tank: "A"}).encode(nil, [chainBytes]byte{}, 1)
-	for _, row := range append(seeds, event, open) {
+	one, _ := (&record{kind: recordEvent, outcome: Applied, canonical: []byte("{}")}).encode(nil, [chainBytes]byte{}, 1)
+	open, _ := (&record{kind: recordOpening, opened: "A"}).encode(nil, [chainBytes]byte{}, 1)
+	retry, _ := (&record{kind: recordRetry, outcome: Late, decision: decision{overruled: []event.Reason{"limit"}, note: "n", tank: "A"}}).encode(nil, [chainBytes]byte{}, 1)
+	for _, row := range append(seeds, one, open, retry) {
 		f.Add(row)
 	}
 	f.Fuzz(func(t *testing.T, row []byte) {

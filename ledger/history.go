@@ -11,7 +11,7 @@ import (
 // is left out.
 type Record struct {
 	LSN       uint64       `json:"lsn"`
-	Type      string       `json:"type"` // as on the wire, or Opening
+	Type      string       `json:"type"` // as on the wire, or Opening, Retried, Discarded
 	Tank      string       `json:"tank"`
 	Outcome   string       `json:"outcome,omitempty"` // none for an opening
 	Reason    event.Reason `json:"reason,omitempty"`
@@ -30,6 +30,12 @@ type Record struct {
 	Reverses       string     `json:"reverses,omitempty"`
 	ReversesSource string     `json:"reverses_source,omitempty"`
 	Suspect        bool       `json:"suspect,omitempty"`
+
+	// Of a decision about a quarantined message.
+	About     uint64         `json:"about,omitempty"`      // the row of its event
+	Kept      string         `json:"quarantine,omitempty"` // its id
+	Overruled []event.Reason `json:"overruled,omitempty"`
+	Note      string         `json:"note,omitempty"` // why, as the operator said
 }
 
 // openingType is the Type of the row by which a tank got its opening amount.
@@ -115,7 +121,13 @@ func readRecord(k, v []byte) (Record, error) {
 	out := Record{LSN: lsnOf(k), Receipt: timeOf(r.receipt)}
 	if r.kind == recordOpening {
 		amount := SumOf(r.opening)
-		out.Type, out.Tank, out.Amount = openingType, r.tank, &amount
+		out.Type, out.Tank, out.Amount = openingType, r.opened, &amount
+		return out, nil
+	}
+	if r.kind != recordEvent {
+		d := r.shown(out.LSN, true)
+		out.Type, out.Tank, out.Outcome, out.Reason, out.EventID, out.Source = d.Decision, d.Tank, d.Outcome.String(), d.Reason, d.EventID, d.Source
+		out.Stamp, out.About, out.Kept, out.Overruled, out.Note = timeOf(r.stamp), r.target, d.ID, d.Overruled, d.Note
 		return out, nil
 	}
 	e, err := event.DecodeCanonical(r.canonical)

@@ -14,10 +14,13 @@ import (
 const (
 	recordEvent   uint8 = 1
 	recordOpening uint8 = 2
+	recordRetry   uint8 = 3 // an operator had a refused event decided anew
+	recordDiscard uint8 = 4 // an operator took a message out of quarantine
 )
 
 // record is one append-only row of the journal: an event with what was decided
-// about it at its first receipt, or the opening amount of a tank. The state of
+// about it at its first receipt, the opening amount of a tank, or what an operator
+// decided about a refused message. The state of
 // the account can be rebuilt from the records alone (invariant I16).
 type record struct {
 	kind    uint8
@@ -27,12 +30,16 @@ type record struct {
 	outcome   Outcome
 	reason    event.Reason
 	retained  bool
+	overlap   bool // some of its numbers were accounted for before it
 	byReceipt bool
 	stamp     int64
 	canonical []byte // RFC 8785; its SHA-256 is the content hash
 
+	// of a decision; outcome, reason and stamp are what they are by it
+	decision
+
 	// of an opening
-	tank    string
+	opened  string // the tank
 	opening physic.Mass
 }
 
@@ -43,7 +50,7 @@ const chainBytes = 16
 
 // size is at least what encode appends.
 func (r *record) size() int {
-	return 8 + chainBytes + 64 + len(r.canonical) + len(r.tank) + len(r.reason)
+	return 8 + chainBytes + 64 + len(r.canonical) + len(r.opened) + len(r.reason) + r.decision.size()
 }
 
 // encode gives the row, in the memory of e: chain, then body. The chain covers its
@@ -55,12 +62,17 @@ func (r *record) encode(e encoder, prev [chainBytes]byte, lsn uint64) ([]byte, [
 	e.i64(r.receipt)
 	switch r.kind {
 	case recordOpening:
-		e.text(r.tank)
+		e.text(r.opened)
 		e.i64(int64(r.opening))
+	case recordRetry, recordDiscard:
+		e.u8(uint8(r.outcome))
+		e.text(string(r.reason))
+		e.i64(r.stamp)
+		e.decision(&r.decision)
 	default:
 		e.u8(uint8(r.outcome))
 		e.text(string(r.reason))
-		e.bool(r.retained)
+		e.u8(bit(r.retained, retainedBit) | bit(r.overlap, overlapBit))
 		e.bool(r.byReceipt)
 		e.i64(r.stamp)
 		e = append(e, r.canonical...)
@@ -98,15 +110,34 @@ func parseRecord(row []byte) (record, error) {
 	r := record{kind: d.u8(), receipt: d.i64()}
 	switch r.kind {
 	case recordOpening:
-		r.tank, r.opening = d.text(), physic.Mass(d.i64())
+		r.opened, r.opening = d.text(), physic.Mass(d.i64())
+		return r, d.done()
+	case recordRetry, recordDiscard:
+		r.outcome, r.reason, r.stamp = Outcome(d.u8()), event.Reason(d.text()), d.i64()
+		r.decision = d.decision()
 		return r, d.done()
 	case recordEvent:
 		r.outcome, r.reason = Outcome(d.u8()), event.Reason(d.text())
-		r.retained, r.byReceipt, r.stamp = d.bool(), d.bool(), d.i64()
+		bits := d.u8()
+		r.retained, r.overlap = bits&retainedBit != 0, bits&overlapBit != 0
+		r.byReceipt, r.stamp = d.bool(), d.i64()
 		r.canonical = d.b
 		return r, d.err
 	}
 	return r, errRow
+}
+
+// Bits of a byte of an event's row.
+const (
+	retainedBit uint8 = 1 << iota
+	overlapBit
+)
+
+func bit(set bool, mask uint8) uint8 {
+	if set {
+		return mask
+	}
+	return 0
 }
 
 // writeJournal appends a record and gives its number.

@@ -31,6 +31,7 @@
 //	epochs      source 0 epoch                        first heard
 //	quarantine  hash16                                what was refused, with its bytes and reason
 //	quarorder   n                                     hash16, oldest first, for the bound
+//	settled     hash16                                lsn and row of what an operator decided last about it
 //	out, outopen, outlog                              what people are to be told, and what became of it (out.go)
 //	answers, answerorder                              first answers to entries by hand (answers.go)
 package ledger
@@ -145,7 +146,7 @@ type Ledger struct {
 }
 
 var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "moves", "tanks", "heads",
-	"operations", "reversals", "sources", "epochs", "quarantine", "quarorder"}
+	"operations", "reversals", "sources", "epochs", "quarantine", "quarorder", "settled"}
 
 // Open opens or creates the account and journals the opening amounts of tanks
 // that it meets for the first time. When it returns, a barrier commit has
@@ -221,7 +222,9 @@ func (l *Ledger) update(fn func(*batch) error) error {
 		}
 		return b.flush()
 	})
-	l.full.Store(boltfile.IsFull(err))
+	if full := boltfile.IsFull(err); full || err == nil {
+		l.full.Store(full)
+	}
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,9 @@ type counters struct {
 	outcomes   [Applied + 1]uint64
 	unverified uint64 // duplicates by number whose content could not be compared
 	evicted    uint64 // quarantined messages that went at the bound
+
+	retried, discarded uint64 // decisions of operators that changed something
+	discardedAgain     uint64 // repeats of what was discarded
 }
 
 // meta is the row of what belongs to the account as a whole.
@@ -41,7 +44,8 @@ func (m *meta) encode() []byte {
 	e.u64(m.lsn)
 	e = append(e, m.chain[:]...)
 	e = append(e, m.facts[:]...)
-	for _, v := range []uint64{m.tanks, m.sources, m.parked, m.quarNext, m.quarBytes, m.quarRows, m.unverified, m.evicted} {
+	for _, v := range []uint64{m.tanks, m.sources, m.parked, m.quarNext, m.quarBytes, m.quarRows, m.unverified, m.evicted,
+		m.retried, m.discarded, m.discardedAgain} {
 		e.u64(v)
 	}
 	for _, v := range m.outcomes {
@@ -57,7 +61,8 @@ func decodeMeta(row []byte) (meta, error) {
 	copy(m.chain[:], d.take(16))
 	copy(m.facts[:16], d.take(16))
 	copy(m.facts[16:], d.take(16))
-	for _, v := range []*uint64{&m.tanks, &m.sources, &m.parked, &m.quarNext, &m.quarBytes, &m.quarRows, &m.unverified, &m.evicted} {
+	for _, v := range []*uint64{&m.tanks, &m.sources, &m.parked, &m.quarNext, &m.quarBytes, &m.quarRows, &m.unverified, &m.evicted,
+		&m.retried, &m.discarded, &m.discardedAgain} {
 		*v = d.u64()
 	}
 	for i := range m.outcomes {

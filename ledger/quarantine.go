@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"oxyd/internal/event"
 )
 
@@ -22,36 +24,48 @@ type Kept struct {
 	Topic    string       `json:"topic"`
 	Payload  []byte       `json:"payload"` // as received, at most event.MaxBytes of it
 	Retained bool         `json:"retained,omitempty"`
+	Tank     string       `json:"tank,omitempty"` // of what is an event
 	Source   string       `json:"source,omitempty"`
 	EventID  string       `json:"event_id,omitempty"`
 	First    time.Time    `json:"first"`
 	Last     time.Time    `json:"last"`
 	Count    uint64       `json:"count"`
 	LSN      uint64       `json:"lsn,omitempty"` // of a conflict: the journal row of the content in force
+	Row      uint64       `json:"row,omitempty"` // of what a rule refused: its own journal row
 
 	Order uint64 `json:"order"` // its key in quarorder
 }
 
-// keep puts a refused message into quarantine, or counts it up there. first
-// tells that this content was not there.
-func (b *batch) keep(hash [32]byte, d *Delivery, reason event.Reason, detail string, at int64, other uint64) (first bool, err error) {
+// keep puts a refused message into quarantine, or counts it up there. what says why
+// it was refused. first tells that this content was not there. What an operator has
+// discarded does not come back, it is only counted.
+func (b *batch) keep(hash [32]byte, d *Delivery, what Kept, at int64) (first bool, err error) {
 	key := hash[:16]
+	if last, err := b.settledBy(key); err != nil {
+		return false, err
+	} else if last.kind == recordDiscard {
+		b.meta.discardedAgain++
+		return false, nil
+	}
 	var k Kept
 	if row := b.quarantine.Get(key); row != nil {
 		if err := json.Unmarshal(row, &k); err != nil {
 			return false, fmt.Errorf("quarantine row %x: %w", key, errRow)
 		}
+		if what.Row != 0 { // another one where its mark was pruned in between
+			k.Row, k.Reason = what.Row, what.Reason
+		}
 	} else {
 		first = true
-		payload := d.Payload
+		payload, detail := d.Payload, what.Detail
 		if len(payload) > event.MaxBytes {
 			sum := sha256.Sum256(payload)
 			detail = fmt.Sprintf("%s; kept are the first %d of %d bytes, SHA-256 %x", detail, event.MaxBytes, len(payload), sum)
 			payload = payload[:event.MaxBytes]
 		}
-		k = Kept{ID: hex.EncodeToString(key), Reason: reason, Detail: detail, Topic: d.Topic, Payload: payload,
-			Retained: d.Retained, Source: d.Event.Source, EventID: d.Event.ID, First: time.Unix(0, at).UTC(),
-			LSN: other, Order: b.meta.quarNext}
+		k = Kept{ID: hex.EncodeToString(key), Reason: what.Reason, Detail: detail, Topic: d.Topic, Payload: payload,
+			Retained: d.Retained, Tank: d.Event.Tank, Source: d.Event.Source, EventID: d.Event.ID, First: time.Unix(0, at).UTC(),
+			LSN: what.LSN, Row: what.Row, Order: b.meta.quarNext}
 		if err := b.quarorder.Put(lsnKey(k.Order), key); err != nil {
 			return false, err
 		}
@@ -61,14 +75,28 @@ func (b *batch) keep(hash [32]byte, d *Delivery, reason event.Reason, detail str
 	}
 	k.Last = time.Unix(0, at).UTC()
 	k.Count++
-	row, err := json.Marshal(&k)
-	if err != nil {
-		return false, err
-	}
-	if err := b.quarantine.Put(key, row); err != nil {
+	if err := b.putKept(key, &k); err != nil {
 		return false, err
 	}
 	return first, errors.Join(b.evict(), b.noticeKept(first, &k, d))
+}
+
+func (b *batch) putKept(key []byte, k *Kept) error {
+	row, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	return b.quarantine.Put(key, row)
+}
+
+// unkeep takes a message out.
+func (b *batch) unkeep(key []byte, k *Kept) error {
+	if err := b.quarantine.Delete(key); err != nil {
+		return err
+	}
+	b.meta.quarRows--
+	b.meta.quarBytes -= keptBytes(k)
+	return b.quarorder.Delete(lsnKey(k.Order))
 }
 
 // keptBytes is what a message counts against QuarantineBytes.
@@ -86,14 +114,9 @@ func (b *batch) evict() error {
 		if err := json.Unmarshal(b.quarantine.Get(key), &k); err != nil {
 			return fmt.Errorf("quarantine row %x: %w", key, errRow)
 		}
-		if err := b.quarantine.Delete(key); err != nil {
+		if err := b.unkeep(bytes.Clone(key), &k); err != nil {
 			return err
 		}
-		if err := b.quarorder.Delete(n); err != nil {
-			return err
-		}
-		b.meta.quarRows--
-		b.meta.quarBytes -= keptBytes(&k)
 		b.meta.evicted++
 		if err := b.noticeEvicted(&k); err != nil {
 			return err
@@ -109,11 +132,30 @@ func (b *batch) repeatKept(in *incoming) (event.Reason, error) {
 	if k == nil {
 		k = in.byNo
 	}
-	r, err := parseRecord(b.journal.Get(lsnKey(k.lsn)))
+	reason, err := b.reasonOf(&k.entry)
 	if err != nil {
 		return "", err
 	}
-	_, err = b.keep(in.hash, in.Delivery, r.reason, "", in.at, 0)
+	what := Kept{Reason: reason}
+	if k.outcome == Quarantined {
+		what.Row = k.lsn
+	}
+	_, err = b.keep(in.hash, in.Delivery, what, in.at)
+	return reason, err
+}
+
+// reasonOf gives why an event is kept out of the set, "" of one that is in it: what
+// was found at its first receipt, or by the last retry.
+func (b *batch) reasonOf(n *entry) (event.Reason, error) {
+	if n.outcome.Accepted() {
+		return "", nil
+	}
+	if last, err := b.settledBy(n.hash[:]); err != nil {
+		return "", err
+	} else if last.kind == recordRetry && last.target == n.lsn {
+		return last.reason, nil
+	}
+	r, err := parseRecord(b.journal.Get(lsnKey(n.lsn)))
 	return r.reason, err
 }
 
@@ -143,24 +185,39 @@ func (l *Ledger) KeptByID(id string) (Kept, bool, error) {
 	var found Kept
 	ok := false
 	err := l.view(func(b *batch) error {
-		prefix, err := hex.DecodeString(id[:len(id)&^1])
-		if err != nil || len(id) < 6 {
-			return nil // no id at all
+		keys, err := matching(id, b.quarantine)
+		if len(keys) == 0 || err != nil {
+			return err
 		}
-		c := b.quarantine.Cursor()
-		for key, row := c.Seek(prefix); bytes.HasPrefix(key, prefix); key, row = c.Next() {
-			if !strings.HasPrefix(hex.EncodeToString(key), id) {
-				continue
-			}
-			if ok {
-				return fmt.Errorf("%w: %q", ErrAmbiguous, id)
-			}
-			ok = true
-			if err := json.Unmarshal(row, &found); err != nil {
-				return fmt.Errorf("quarantine row %x: %w", key, errRow)
-			}
+		ok = true
+		if err := json.Unmarshal(b.quarantine.Get(keys[0]), &found); err != nil {
+			return fmt.Errorf("quarantine row %x: %w", keys[0], errRow)
 		}
 		return nil
 	})
 	return found, ok && err == nil, err
+}
+
+// minIDDigits of a quarantine id are wanted at least.
+const minIDDigits = 6
+
+// matching gives the one key of these buckets, each made of such ids, that begins
+// with the digits; none where there is none, or where they are no digits.
+func matching(id string, in ...*bbolt.Bucket) (keys [][]byte, err error) {
+	prefix, err := hex.DecodeString(id[:len(id)&^1])
+	if err != nil || len(id) < minIDDigits {
+		return nil, nil // no id at all
+	}
+	for _, bucket := range in {
+		c := bucket.Cursor()
+		for key, _ := c.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = c.Next() {
+			if !strings.HasPrefix(hex.EncodeToString(key), id) || len(keys) > 0 && bytes.Equal(keys[0], key) {
+				continue
+			}
+			if keys = append(keys, bytes.Clone(key)); len(keys) > 1 {
+				return nil, fmt.Errorf("%w: %q", ErrAmbiguous, id)
+			}
+		}
+	}
+	return keys, nil
 }

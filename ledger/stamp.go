@@ -20,7 +20,7 @@ func usable(e *event.Event, wall int64) bool {
 }
 
 // stamp gives a new event its place in time, once and for ever (contract section
-// 5, rule 1).
+// 5, rule 1). a is nil where a refused event's tank is not known.
 func (b *batch) stamp(in *incoming, a *account, n *entry) error {
 	e := &in.Event
 	if in.usable {
@@ -42,7 +42,10 @@ func (b *batch) stamp(in *incoming, a *account, n *entry) error {
 		n.stamp = in.at - e.Age.Nanoseconds()
 		return nil
 	}
-	n.stamp = max(in.at, a.latest+1)
+	n.stamp = in.at
+	if a != nil {
+		n.stamp = max(in.at, a.latest+1)
+	}
 	return nil
 }
 
@@ -50,10 +53,13 @@ func (b *batch) stamp(in *incoming, a *account, n *entry) error {
 // tank that has arrived.
 func (b *batch) nextNumber(e *event.Event, a *account) (entry, bool, error) {
 	st := streamOf(e)
-	if !e.Numbered() || e.Dot.Compare(b.headOf(a, st).newest) > 0 {
+	if !e.Numbered() {
 		return entry{}, false, nil
 	}
-	k, v := b.entries.Cursor().Seek(st.at(e.Dot)) // e itself has no entry yet
+	if a != nil && a.heads[st] != nil && e.Dot.Compare(a.heads[st].newest) > 0 {
+		return entry{}, false, nil
+	}
+	k, v := b.entries.Cursor().Seek(st.at(event.Dot{Epoch: e.Dot.Epoch, Seq: e.Dot.Seq + 1}))
 	if !bytes.HasPrefix(k, st.prefix()) {
 		return entry{}, false, nil
 	}

@@ -22,6 +22,9 @@ type Status struct {
 	Quarantined     uint64             `json:"quarantine_rows"`
 	QuarantineBytes uint64             `json:"quarantine_bytes"`
 	Evicted         uint64             `json:"quarantine_evicted"` // went at the bound
+	Retried         uint64             `json:"quarantine_retried"` // decisions of operators, journalled
+	Discarded       uint64             `json:"quarantine_discarded"`
+	DiscardedAgain  uint64             `json:"quarantine_discarded_again"` // repeats of what was discarded: not kept
 	LastReceipt     *time.Time         `json:"last_receipt"`
 	FileBytes       int64              `json:"file_bytes"`
 	FileLimitBytes  int64              `json:"file_limit_bytes"` // 0: none
@@ -40,6 +43,7 @@ func (l *Ledger) Status() (Status, error) {
 		s = Status{Incarnation: m.incarnation, Revision: m.lsn, Digest: digest, Facts: m.facts.String(),
 			Tanks: m.tanks, Sources: m.sources, Outcomes: map[Outcome]uint64{}, Unverified: m.unverified,
 			Parked: m.parked, Quarantined: m.quarRows, QuarantineBytes: m.quarBytes, Evicted: m.evicted,
+			Retried: m.retried, Discarded: m.discarded, DiscardedAgain: m.discardedAgain,
 			LastReceipt: timeOf(m.receipt), Full: l.full.Load(), Replacement: m.replacement}
 		for _, o := range Outcomes() {
 			s.Outcomes[o] = m.outcomes[o]
@@ -144,8 +148,8 @@ func (l *Ledger) Outcome(id event.Identity) (res Result, ok bool, err error) {
 			return err
 		}
 		ok = true
-		r, err := parseRecord(b.journal.Get(lsnKey(k.lsn)))
-		res = Result{Outcome: k.outcome, Reason: r.reason, LSN: k.lsn}
+		reason, err := b.reasonOf(&k.entry)
+		res = Result{Outcome: k.outcome, Reason: reason, LSN: k.lsn}
 		return err
 	})
 	return res, ok, err
