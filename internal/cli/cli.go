@@ -40,7 +40,7 @@ type commands struct {
 	Tanks      tanksCmd      `cmd:"" help:"List the tanks with their balances."`
 	Journal    journalCmd    `cmd:"" help:"Print what the account has received, and what became of it."`
 	Sources    sourcesCmd    `cmd:"" help:"List who has sent events, and what of them is missing."`
-	Quarantine quarantineCmd `cmd:"" help:"Look at messages that were refused and kept."`
+	Quarantine quarantineCmd `cmd:"" help:"Look at messages that were refused and kept, and decide about them."`
 	Webhook    webhookCmd    `cmd:"" help:"Look at what the webhook's receiver is told."`
 	Record     recordCmd     `cmd:"" help:"Book an event by hand."`
 	Backup     backupCmd     `cmd:"" help:"Copy the account of the running daemon into a file, and verify the copy."`

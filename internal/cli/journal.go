@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"oxyd/internal/event"
@@ -23,7 +24,7 @@ type journalCmd struct {
 
 // Help is the long text of `oxyd journal --help`.
 func (journalCmd) Help() string {
-	return "Every event that the account has ever taken or refused by a rule, in the order of receipt, with what became of it. STAMP is its place in time: the source's own instant, or one made of the receipt where the source's clock cannot be used (by_receipt)."
+	return "Every event that the account has ever taken or refused by a rule, in the order of receipt, with what became of it, and what operators decided about refused ones. STAMP is its place in time: the source's own instant, or one made of the receipt where the source's clock cannot be used (by_receipt)."
 }
 
 // Validate refuses what no tank is called.
@@ -76,14 +77,15 @@ func (c *journalCmd) printer(s *terminal) (print func(*ledger.Record) error, flu
 	case "csv":
 		out := csv.NewWriter(s.stdout)
 		header := out.Write([]string{"lsn", "type", "tank", "outcome", "reason", "amount_g", "stamp", "by_receipt", "receipt",
-			"event_id", "source", "epoch", "seq", "occurred_at", "operation", "reverses", "reverses_source"})
+			"event_id", "source", "epoch", "seq", "occurred_at", "operation", "reverses", "reverses_source",
+			"about", "overruled", "note"})
 		return func(r *ledger.Record) error {
 				if header != nil {
 					return header
 				}
 				return out.Write([]string{strconv.FormatUint(r.LSN, 10), r.Type, r.Tank, r.Outcome, string(r.Reason), bareGrams(r.Amount),
 					nanos(r.Stamp), strconv.FormatBool(r.ByReceipt), nanos(r.Receipt), r.EventID, r.Source, number(r.Epoch), number(r.Seq),
-					nanos(r.OccurredAt), r.Operation, r.Reverses, r.ReversesSource})
+					nanos(r.OccurredAt), r.Operation, r.Reverses, r.ReversesSource, number(r.About), joined(r.Overruled), r.Note})
 			}, func() error {
 				out.Flush()
 				return out.Error()
@@ -96,11 +98,14 @@ func (c *journalCmd) printer(s *terminal) (print func(*ledger.Record) error, flu
 		if r.Reason != "" {
 			outcome += " (" + string(r.Reason) + ")"
 		}
+		if len(r.Overruled) > 0 {
+			outcome += ", overruled " + joined(r.Overruled)
+		}
 		amount := "-"
 		if r.Amount != nil {
 			amount = r.Amount.String()
 		}
-		t.row(strconv.FormatUint(r.LSN, 10), instant(r.Stamp), r.Tank, r.Type, amount, orDash(outcome), orDash(r.Source), orDash(r.EventID))
+		t.row(strconv.FormatUint(r.LSN, 10), instant(r.Stamp), orDash(r.Tank), r.Type, amount, orDash(outcome), orDash(r.Source), orDash(r.EventID))
 		return nil
 	}, t.flush
 }
@@ -112,6 +117,14 @@ func bareGrams(s *ledger.Sum) string {
 	}
 	text, _ := s.MarshalJSON() // cannot fail
 	return string(text)
+}
+
+func joined(rules []event.Reason) string {
+	list := make([]string, 0, len(rules))
+	for _, r := range rules {
+		list = append(list, string(r))
+	}
+	return strings.Join(list, " ")
 }
 
 func nanos(t *time.Time) string {

@@ -18,6 +18,9 @@ const shownIDDigits = 12
 type quarantineCmd struct {
 	List quarantineListCmd `cmd:"" help:"List what is in quarantine, newest first."`
 	Show quarantineShowCmd `cmd:"" help:"Show one message: why it was refused, and its bytes."`
+
+	Retry   quarantineRetryCmd   `cmd:"" help:"Have a message accepted that a rule has refused."`
+	Discard quarantineDiscardCmd `cmd:"" help:"Take a message out of quarantine for good."`
 }
 
 type quarantineListCmd struct {
@@ -98,11 +101,15 @@ func (c *quarantineShowCmd) Run(s *terminal) error {
 	t.row("detail", orDash(k.Detail))
 	t.row("topic", k.Topic)
 	t.row("retained", strconv.FormatBool(k.Retained))
+	t.row("tank", orDash(k.Tank))
 	t.row("source", orDash(k.Source))
 	t.row("event_id", orDash(k.EventID))
 	t.row("first", instant(&k.First))
 	t.row("last", instant(&k.Last))
 	t.row("count", strconv.FormatUint(k.Count, 10))
+	if k.Row != 0 {
+		t.row("journal row", strconv.FormatUint(k.Row, 10))
+	}
 	if k.LSN != 0 {
 		t.row("in force", "journal row "+strconv.FormatUint(k.LSN, 10))
 	}

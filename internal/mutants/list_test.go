@@ -93,6 +93,48 @@ var mutants = []mutant{
 		pkg:  "./ledger", run: "ConfirmBeyond|ConfirmSays",
 	},
 	{
+		name: "a retry takes the receipt of the retry",
+		file: "ledger/retry.go",
+		old:  "\tif err := b.take(in, a, n); err != nil {\n",
+		new:  "\tif _, in.at = b.receipt(); b.stamp(in, a, n) != nil {\n\t\treturn errRow\n\t}\n\tif err := b.take(in, a, n); err != nil {\n",
+		pkg:  "./ledger", run: "RetryTakesTheFirstReceipt",
+	},
+	{
+		name: "what is refused gets no stamp of its place in time",
+		file: "ledger/apply.go",
+		old:  "\t\tif err := b.stamp(in, a, n); err != nil {\n\t\t\treturn 0, err\n",
+		new:  "\t\tif n.stamp = in.ownStamp(); a == nil && err != nil {\n\t\t\treturn 0, err\n",
+		pkg:  "./ledger", run: "RetryTakesTheFirstReceipt",
+	},
+	{
+		name: "a retry overrules every rule",
+		file: "ledger/apply.go",
+		old:  "return slices.Contains(in.pardoned, r) }",
+		new:  "return len(in.pardoned) > 0 && r != \"\" || slices.Contains(in.pardoned, r) }",
+		pkg:  "./ledger", run: "RetryMeetsAnotherRule",
+	},
+	{
+		name: "a retry counts a sum of which a part was counted",
+		file: "ledger/retry.go",
+		old:  "\tif in.pardons(event.Overlap) && in.Event.Type.Delta() {\n",
+		new:  "\tif false {\n",
+		pkg:  "./ledger", run: "RetryCannotDecide",
+	},
+	{
+		name: "a retry does not look whether the account has the event",
+		file: "ledger/retry.go",
+		old:  "\terr = l.metBefore(id)\n",
+		new:  "",
+		pkg:  "./ledger", run: "RetryOfOldEvents",
+	},
+	{
+		name: "what was discarded comes back",
+		file: "ledger/quarantine.go",
+		old:  "\t} else if last.kind == recordDiscard {\n",
+		new:  "\t} else if last.kind == recordDiscard && first {\n",
+		pkg:  "./ledger", run: "Discard",
+	},
+	{
 		name: "a repeat of an earlier epoch does not bring its confirmation back",
 		file: "ledger/apply.go",
 		old:  "\t\t\tin.seen.row.last, in.seen.row.changed = in.at, true\n",
@@ -109,7 +151,7 @@ var mutants = []mutant{
 	{
 		name: "poison is not kept",
 		file: "ledger/apply.go",
-		old:  "\t\t_, err := b.keep(key, d, d.Form.Reason, d.Form.Detail, at, 0)\n",
+		old:  "\t\t_, err := b.keep(key, d, Kept{Reason: d.Form.Reason, Detail: d.Form.Detail}, at)\n",
 		new:  "\t\tvar err error\n\t\t_ = key\n",
 		pkg:  "./ledger", run: "FC31",
 	},
@@ -123,7 +165,7 @@ var mutants = []mutant{
 	{
 		name: "a retained delta is a new fact",
 		file: "ledger/apply.go",
-		old:  "\tcase in.Retained && e.Type.Delta() && !e.Numbered() && !in.usable:\n",
+		old:  "\tcase in.Retained && e.Type.Delta() && !e.Numbered() && !in.usable && !in.pardons(event.RetainedDelta):\n",
 		new:  "\tcase false:\n",
 		pkg:  "./ledger", run: "Retained",
 	},
@@ -144,7 +186,7 @@ var mutants = []mutant{
 	{
 		name: "a run that is new in part is applied",
 		file: "ledger/apply.go",
-		old:  "\tcase overlap:\n",
+		old:  "\tcase in.overlap && !in.pardons(event.Overlap):\n",
 		new:  "\tcase false:\n",
 		pkg:  "./ledger", run: "StandsFor",
 	},
@@ -193,8 +235,8 @@ var mutants = []mutant{
 	{
 		name: "limits are not kept",
 		file: "ledger/apply.go",
-		old:  "\tif full, err := b.atLimit(e, src); full || err != nil {\n",
-		new:  "\tif full, err := b.atLimit(e, src); full && false || err != nil {\n",
+		old:  "err != nil || full && !in.pardons(event.Limit) {\n",
+		new:  "err != nil || full && false {\n",
 		pkg:  "./ledger", run: "Limits",
 	},
 	{

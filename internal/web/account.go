@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -98,9 +97,11 @@ type Kept struct {
 	Last     time.Time    `json:"last"`
 	Topic    string       `json:"topic"`
 	Retained bool         `json:"retained"`
+	Tank     string       `json:"tank,omitempty"`
 	Source   string       `json:"source,omitempty"`
 	EventID  string       `json:"event_id,omitempty"`
 	LSN      uint64       `json:"lsn,omitempty"` // of a conflict: the journal row of the content in force
+	Row      uint64       `json:"row,omitempty"` // of what a rule refused: its own journal row
 	Bytes    int          `json:"payload_bytes"`
 
 	Payload string `json:"payload,omitempty"`      // base64 of the bytes as they came
@@ -111,7 +112,8 @@ type Kept struct {
 // part of the API unseen.
 func keptOf(k *ledger.Kept) Kept {
 	return Kept{ID: k.ID, Reason: k.Reason, Detail: k.Detail, Count: k.Count, First: k.First, Last: k.Last,
-		Topic: k.Topic, Retained: k.Retained, Source: k.Source, EventID: k.EventID, LSN: k.LSN, Bytes: len(k.Payload)}
+		Topic: k.Topic, Retained: k.Retained, Tank: k.Tank, Source: k.Source, EventID: k.EventID, LSN: k.LSN,
+		Row: k.Row, Bytes: len(k.Payload)}
 }
 
 func (a *api) quarantine(r *http.Request) (any, error) {
@@ -145,10 +147,9 @@ func (a *api) kept(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := strings.ToLower(r.PathValue("id"))
-	if len(id) < minIDDigits || len(id) > maxIDDigits || strings.Trim(id, "0123456789abcdef") != "" {
-		return nil, badRequest("GET /api/quarantine lists them", "%s is no quarantine id: want its %d hex digits, or at least the first %d",
-			shorten(id), maxIDDigits, minIDDigits)
+	id, err := quarantineID(r)
+	if err != nil {
+		return nil, err
 	}
 	row, ok, err := account.KeptByID(id)
 	if err != nil {

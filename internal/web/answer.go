@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"unicode"
 	"unicode/utf8"
+
+	"oxyd/ledger"
 )
 
 // fault is an error with its place in HTTP.
@@ -50,6 +52,11 @@ func statusOf(err error) int {
 		{ErrKeyReused, http.StatusUnprocessableEntity},
 		{ErrUnavailable, http.StatusServiceUnavailable},
 		{ErrFull, http.StatusInsufficientStorage},
+		{ledger.ErrNote, http.StatusBadRequest},
+		{ledger.ErrNotKept, http.StatusNotFound},
+		{ledger.ErrAmbiguous, http.StatusConflict},
+		{ledger.ErrSettled, http.StatusConflict},
+		{ledger.ErrNotRetryable, http.StatusUnprocessableEntity},
 	} {
 		if errors.Is(err, known.err) {
 			return known.status
@@ -73,6 +80,12 @@ func hintOf(err error) string {
 		return "the outbox is full of events that no broker has taken: see /api/node, bring the broker back or raise outbox.max_bytes"
 	case errors.Is(err, ErrUnavailable):
 		return "repeat it with the same event_id: it counts once"
+	case errors.Is(err, ledger.ErrAmbiguous):
+		return "give more digits of the id"
+	case errors.Is(err, ledger.ErrNotKept):
+		return "GET /api/quarantine lists them; what the journal says of an event is at GET /api/journal"
+	case errors.Is(err, ledger.ErrNotRetryable):
+		return "if it happened, record it anew under an event_id of its own"
 	}
 	return ""
 }

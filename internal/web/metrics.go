@@ -72,6 +72,9 @@ func accountMetrics(account *ledger.Ledger) ([]Metric, error) {
 		gauge("oxyd_quarantine_rows", "Messages in quarantine.", s.Quarantined),
 		gauge("oxyd_quarantine_bytes", "What they count against the quarantine's bound.", s.QuarantineBytes),
 		counter("oxyd_quarantine_evicted_total", "Messages that went at the quarantine's bound.", s.Evicted),
+		counter("oxyd_quarantine_retried_total", "Retries by operators that changed something.", s.Retried),
+		counter("oxyd_quarantine_discarded_total", "Messages that operators have discarded.", s.Discarded),
+		counter("oxyd_quarantine_discarded_again_total", "Repeats of what was discarded, not kept again.", s.DiscardedAgain),
 	}
 	for _, o := range ledger.Outcomes() {
 		m := counter("oxyd_ledger_events_total", "Deliveries by what became of them.", s.Outcomes[o])

@@ -133,6 +133,8 @@ func (a *api) routes() []route {
 		{path: "/api/sources", get: a.json(a.sources)},
 		{path: "/api/quarantine", get: a.json(a.quarantine)},
 		{path: "/api/quarantine/{id}", get: a.json(a.kept)},
+		{path: "/api/quarantine/{id}/retry", post: a.retry},
+		{path: "/api/quarantine/{id}/discard", post: a.discard},
 		{path: "/api/events", get: a.outcome, post: a.record},
 		{path: "/api/webhook", get: a.json(a.webhook)},
 		{path: "/api/journal", get: a.json(a.journal)},
@@ -157,7 +159,10 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.post(w, r)
 	default:
 		allow := "GET, HEAD"
-		if m.post != nil {
+		switch {
+		case m.get == nil:
+			allow = "POST"
+		case m.post != nil:
 			allow += ", POST"
 		}
 		w.Header().Set("Allow", allow)
