@@ -290,48 +290,6 @@ func (b *batch) accept(in *incoming) (Result, error) {
 	return Result{Outcome: n.outcome, LSN: lsn}, err
 }
 
-// admit makes the tank and the source of an event known where they are not.
-func (b *batch) admit(in *incoming) (*account, error) {
-	a, err := b.account(in.Event.Tank)
-	if err != nil {
-		return nil, err
-	}
-	if a == nil {
-		a = b.register(in.Event.Tank, in.at)
-	}
-	return a, b.welcome(in.Event.Source, in.at)
-}
-
-// take puts an event that has its stamp into the set, and its outcome into n.
-func (b *batch) take(in *incoming, a *account, n *entry) (err error) {
-	e := &in.Event
-	if err := b.meetReversals(e, n); err != nil {
-		return err
-	}
-	switch e.Type {
-	case event.Measured:
-		n.outcome, err = b.measure(in, a, n)
-	case event.Consumed, event.Refilled:
-		n.outcome, err = b.move(in, a, n)
-	case event.Reversed:
-		n.outcome, err = b.reverse(in, a, n)
-	case event.Skipped:
-		n.outcome, err = b.skip(e)
-	}
-	if err != nil {
-		return err
-	}
-	a.latest = max(a.latest, n.stamp)
-	a.revision++
-	a.changed = true
-	if n.has(flagConflicted) { // it was refused when it was contradicted
-		b.meta.facts.add(conflictOf(e.Identity()))
-	} else {
-		b.meta.facts.add(b.factOf(e.Identity(), in.hash))
-	}
-	return nil
-}
-
 // enter writes what every new identity leaves behind: the journal row, the entry
 // with its id, and its numbers in the watermark.
 func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, err error) {
@@ -390,31 +348,12 @@ func (b *batch) accountFor(in *incoming, accepted bool) error {
 	}
 	s.last = in.at
 	s.changed = true
+	grows := e.Dot.Seq > s.most
 	if err := in.seen.add(e.Run()); err != nil {
 		return err
 	}
 	if !accepted {
 		return nil // a refused event makes no epoch known
 	}
-	return b.noteEpoch(in)
-}
-
-// noteEpoch makes the epoch of an accepted event known.
-func (b *batch) noteEpoch(in *incoming) error {
-	e := &in.Event
-	src, err := b.source(e.Source)
-	if err != nil || src == nil || e.Dot.Epoch == src.newest {
-		return err
-	}
-	key := epochKey(e.Source, e.Dot.Epoch)
-	if b.epochs.Get(key) == nil {
-		var v encoder
-		v.i64(in.at)
-		if err := b.epochs.Put(key, v); err != nil {
-			return err
-		}
-	}
-	src.newest = max(src.newest, e.Dot.Epoch)
-	src.changed = true
-	return nil
+	return b.noteEpoch(in, grows)
 }

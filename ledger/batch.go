@@ -54,7 +54,8 @@ type batch struct {
 	scratch   []byte // for what is hashed, reused
 	arena     []byte // for the values of this transaction's rows
 
-	touched map[string]bool // sources whose confirmation may change
+	touched map[string]bool  // sources whose confirmation may change
+	twins   map[string]twins // sources that look like two boards
 }
 
 // Values are kept by bolt until the commit; one piece of memory for hundreds of
@@ -292,23 +293,29 @@ type source struct {
 	events   uint64 // deliveries with an identity, repeats included
 	named    uint64 // rows in the ids bucket
 	unsynced bool   // the last one said that its clock was not synchronised
+	twins    int64  // receipt instant of the last sign that it is two boards; 0: none
 	changed  bool   // since it was written
+
+	// Not in the row, learned anew by each process:
+	begun bool   // the beginning of the newest epoch is known
+	grown uint64 // the epoch that had a new number last
 }
 
 func (s *source) encode() []byte {
-	e := make(encoder, 0, 41)
+	e := make(encoder, 0, 49)
 	e.u64(s.newest)
 	e.i64(s.first)
 	e.i64(s.last)
 	e.u64(s.events)
 	e.u64(s.named)
 	e.bool(s.unsynced)
+	e.i64(s.twins)
 	return e
 }
 
 func decodeSource(row []byte) (*source, error) {
 	d := decoder{b: row}
-	s := &source{newest: d.u64(), first: d.i64(), last: d.i64(), events: d.u64(), named: d.u64(), unsynced: d.bool()}
+	s := &source{newest: d.u64(), first: d.i64(), last: d.i64(), events: d.u64(), named: d.u64(), unsynced: d.bool(), twins: d.i64()}
 	return s, d.done()
 }
 

@@ -45,7 +45,7 @@ func (l *Ledger) Confirm(source string) (event.Confirm, error) {
 			return err
 		}
 		c.NewestEpoch = src.newest
-		list := confirming{batch: b, newest: src.newest, since: max(l.opt.Now().UnixNano(), b.meta.receipt) - ConfirmRecent.Nanoseconds(),
+		list := confirming{batch: b, newest: src.newest, since: b.now() - ConfirmRecent.Nanoseconds(),
 			fenced: map[uint64]bool{}}
 		if err := b.forStreams(source, list.look); err != nil {
 			return err

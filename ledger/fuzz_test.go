@@ -15,6 +15,7 @@ func FuzzRows(f *testing.F) {
 	seeds := [][]byte{nil, {0xff}, bytes.Repeat([]byte{0xff}, 400)}
 	seeds = append(seeds, (&entry{outcome: Applied, typ: event.Consumed, lsn: 7}).encode(),
 		(&head{last: s, prev: s}).encode(), (&head{}).encode(), (&seen{low: 4, above: 1}).encode(), (&source{events: 3}).encode(),
+		(&epoch{why: epochFirst, began: noInstant}).encode(),
 		(&tank{opening: &opening, baseline: &stream{tank: "A", source: "dev", kind: numbered}}).encode(), (&meta{lsn: 9}).encode(), (&OutCounts{Next: 3}).encode(), []byte(`{"number":1,"state":"waiting"}`))
 	one, _ := (&record{kind: recordEvent, outcome: Applied, canonical: []byte("{}")}).encode(nil, [chainBytes]byte{}, 1)
 	open, _ := (&record{kind: recordOpening, opened: "A"}).encode(nil, [chainBytes]byte{}, 1)
@@ -34,6 +35,9 @@ func FuzzRows(f *testing.F) {
 		}
 		if s, err := decodeSource(row); err == nil {
 			same(t, s.encode(), func(b []byte) ([]byte, error) { s, err := decodeSource(b); return s.encode(), err })
+		}
+		if x, err := decodeEpoch(row); err == nil {
+			same(t, x.encode(), func(b []byte) ([]byte, error) { x, err := decodeEpoch(b); return x.encode(), err })
 		}
 		if a, err := decodeTank("A", row); err == nil {
 			same(t, a.encode(), func(b []byte) ([]byte, error) { a, err := decodeTank("A", b); return a.encode(), err })

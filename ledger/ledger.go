@@ -28,7 +28,7 @@
 //	operations  tank 0 type op 0 stamp source 0 id    the deltas of one business operation, the first is the one
 //	reversals   source 0 event_id 0 tank 0 reversal   the accepted reversals of an identity, before or after it came
 //	sources     source                                newest epoch, last heard
-//	epochs      source 0 epoch                        first heard
+//	epochs      source 0 epoch                        why it is known, when it began, signs that it lives on
 //	quarantine  hash16                                what was refused, with its bytes and reason
 //	quarorder   n                                     hash16, oldest first, for the bound
 //	settled     hash16                                lsn and row of what an operator decided last about it
@@ -143,6 +143,7 @@ type Ledger struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced after each commit
 	touched map[string]bool
+	twins   map[string]int64 // sources that looked like two boards, and when
 }
 
 var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "moves", "tanks", "heads",
@@ -159,7 +160,7 @@ func Open(o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{file: file, opt: o, cfg: map[string]Tank{}, changed: make(chan struct{}), touched: map[string]bool{}}
+	l := &Ledger{file: file, opt: o, cfg: map[string]Tank{}, changed: make(chan struct{}), touched: map[string]bool{}, twins: map[string]int64{}}
 	for _, t := range o.Tanks {
 		l.cfg[t.ID] = t
 	}
@@ -170,6 +171,10 @@ func Open(o Options) (*Ledger, error) {
 		b.meta.replacement = b.meta.replacement || o.Replacement
 		return b.openTanks(o.Tanks)
 	}); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("open ledger %s: %w", o.Path, err)
+	}
+	if err := l.loadTwins(); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("open ledger %s: %w", o.Path, err)
 	}
@@ -233,6 +238,7 @@ func (l *Ledger) update(fn func(*batch) error) error {
 	close(l.changed)
 	l.changed = make(chan struct{})
 	maps.Copy(l.touched, b.touched)
+	l.seeTwins(b.twins)
 	l.mu.Unlock()
 	return nil
 }

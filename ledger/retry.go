@@ -171,7 +171,7 @@ func (b *batch) reinstate(in *incoming, n *entry) error {
 	if !e.Numbered() {
 		return b.nameAgain(in, n)
 	}
-	if err := b.noteEpoch(in); err != nil {
+	if err := b.noteEpoch(in, false); err != nil {
 		return err
 	}
 	if err := b.touch(e.Source); err != nil {

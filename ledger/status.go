@@ -16,6 +16,7 @@ type Status struct {
 	Replacement     bool               `json:"replacement"` // begun after a damaged store was set aside: no opening amounts
 	Tanks           uint64             `json:"tanks"`
 	Sources         uint64             `json:"sources"`
+	TwoBoards       []string           `json:"two_boards"` // sources that look like two boards under one name
 	Outcomes        map[Outcome]uint64 `json:"outcomes"`
 	Unverified      uint64             `json:"duplicates_unverified"` // of the duplicates: content could not be compared
 	Parked          uint64             `json:"parked"`
@@ -44,7 +45,7 @@ func (l *Ledger) Status() (Status, error) {
 			Tanks: m.tanks, Sources: m.sources, Outcomes: map[Outcome]uint64{}, Unverified: m.unverified,
 			Parked: m.parked, Quarantined: m.quarRows, QuarantineBytes: m.quarBytes, Evicted: m.evicted,
 			Retried: m.retried, Discarded: m.discarded, DiscardedAgain: m.discardedAgain,
-			LastReceipt: timeOf(m.receipt), Full: l.full.Load(), Replacement: m.replacement}
+			TwoBoards: l.twoBoards(b.now()), LastReceipt: timeOf(m.receipt), Full: l.full.Load(), Replacement: m.replacement}
 		for _, o := range Outcomes() {
 			s.Outcomes[o] = m.outcomes[o]
 		}
@@ -66,6 +67,9 @@ type Source struct {
 	Last        *time.Time     `json:"last_heard"`
 	Deliveries  uint64         `json:"deliveries"`
 	Clock       string         `json:"clock"`
+	Boards      int            `json:"boards"` // 2: it looks like two boards under one name
+	Epochs      []SourceEpoch  `json:"epochs"` // newest first, at most 64
+	MoreEpochs  bool           `json:"more_epochs,omitempty"`
 	Streams     []SourceStream `json:"streams"`
 }
 
@@ -101,12 +105,15 @@ func (l *Ledger) Sources() ([]Source, error) {
 				clock = "unsynced"
 			}
 			list = append(list, Source{Source: name, NewestEpoch: s.newest, First: timeOf(s.first),
-				Last: timeOf(s.last), Deliveries: s.events, Clock: clock, Streams: []SourceStream{}})
+				Last: timeOf(s.last), Deliveries: s.events, Clock: clock, Boards: 1, Epochs: []SourceEpoch{}, Streams: []SourceStream{}})
+			if s.twins != 0 && b.now()-s.twins <= TwoBoardsFor.Nanoseconds() {
+				list[at[name]].Boards = 2
+			}
 			return nil
 		}); err != nil {
 			return err
 		}
-		return b.seenRows.ForEach(func(key, row []byte) error {
+		if err := b.seenRows.ForEach(func(key, row []byte) error {
 			st, epoch, ok := parseSeenKey(key)
 			if !ok {
 				return errRow
@@ -119,7 +126,15 @@ func (l *Ledger) Sources() ([]Source, error) {
 				list[i].Streams = append(list[i].Streams, b.sourceStream(r, st.tank, epoch))
 			}
 			return nil
-		})
+		}); err != nil {
+			return err
+		}
+		for i := range list {
+			if err := b.addEpochs(&list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return list, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -222,10 +223,21 @@ func (b *board) ledgerStatus() []byte {
 		b.log.Error().Err(err).Msg("read ledger status")
 		return b.ledgerOffline("store cannot be read")
 	}
+	b.ledgerAlarms.set("two_boards", critical, twoBoardsText(s.TwoBoards)) // the ledger has logged it, with the epochs
 	return mustJSON(ledgerDocument{Status: "online", Ledger: c.ID, Incarnation: s.Incarnation, Digest: s.Digest,
 		Facts: s.Facts, Revision: s.Revision, DedupWindow: c.DedupWindow.String(), RedeliveryWindow: c.RedeliveryWindow.String(),
 		Clock: b.clockWord(), Alarms: b.ledgerAlarms.list()})
 }
+
+func twoBoardsText(sources []string) string {
+	if len(sources) == 0 {
+		return ""
+	}
+	return "two boards send under one name, see oxyd sources: " + strings.Join(sources[:min(len(sources), twinsNamed)], ", ")
+}
+
+// twinsNamed bounds how many sources the alarm names.
+const twinsNamed = 8
 
 func (b *board) ledgerOffline(reason string) []byte {
 	return mustJSON(ledgerDocument{Status: "offline", Ledger: b.cfg.Ledger.ID, Reason: reason})

@@ -135,6 +135,27 @@ var mutants = []mutant{
 		pkg:  "./ledger", run: "Discard",
 	},
 	{
+		name: "leftovers of an earlier epoch are a second board",
+		file: "ledger/epochs.go",
+		old:  "\t\t\tif e.OccurredAt.UnixNano() <= began+twoBoardsGrace.Nanoseconds() {\n",
+		new:  "\t\t\tif e.OccurredAt.UnixNano() <= 0*began {\n",
+		pkg:  "./ledger", run: "FC28",
+	},
+	{
+		name: "leftovers in turns with live events are a second board",
+		file: "ledger/epochs.go",
+		old:  " || x.turned-x.since < twoBoardsSpan.Nanoseconds() {\n",
+		new:  " {\n",
+		pkg:  "./ledger", run: "FC28",
+	},
+	{
+		name: "a second board is not seen",
+		file: "ledger/epochs.go",
+		old:  "\tif rival != 0 {\n",
+		new:  "\tif false {\n",
+		pkg:  "./ledger", run: "TwoBoards",
+	},
+	{
 		name: "a repeat of an earlier epoch does not bring its confirmation back",
 		file: "ledger/apply.go",
 		old:  "\t\t\tin.seen.row.last, in.seen.row.changed = in.at, true\n",

@@ -65,6 +65,7 @@ func accountMetrics(account *ledger.Ledger) ([]Metric, error) {
 		gauge("oxyd_ledger_incarnation", "Grows when the store was created or restored.", s.Incarnation),
 		gauge("oxyd_ledger_tanks", "Tanks that the account knows.", s.Tanks),
 		gauge("oxyd_ledger_sources", "Sources that the account has heard.", s.Sources),
+		gauge("oxyd_ledger_two_boards", "Sources that look like two boards under one name.", uint64(len(s.TwoBoards))),
 		gauge("oxyd_ledger_parked", "Reversals that wait for their original.", s.Parked),
 		gauge("oxyd_ledger_file_bytes", "Size of the account's file.", uint64(s.FileBytes)),
 		gauge("oxyd_ledger_file_limit_bytes", "What it may grow to; 0: no bound.", uint64(s.FileLimitBytes)),
