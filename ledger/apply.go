@@ -201,9 +201,9 @@ func (b *batch) store(key []byte, n *entry) error {
 	return b.entries.Put(key, n.append(b.room(entryBytes)))
 }
 
-// refuse gives the rule that keeps a new event out, or "". Three rules cannot be
-// overruled: of an unknown version nothing but the identity is known, a reversal
-// needs a delta, and an event is never counted twice.
+// refuse gives the rule that keeps a new event out, or "". Two rules cannot be
+// overruled: of an unknown version nothing but the identity is known, and a reversal
+// needs a delta.
 func (b *batch) refuse(in *incoming) (event.Reason, error) {
 	e := &in.Event
 	if e.Version != event.WireVersion {

@@ -192,7 +192,10 @@ func (b *board) run(ctx context.Context) error {
 	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPublishing()
 	published := make(chan error, 1)
+	recalled := make(chan struct{})
 	go func() {
+		b.recallPast(ctx)
+		close(recalled)
 		b.awaitSubscription(ctx)
 		published <- b.publisher.Run(publishing)
 	}()
@@ -209,7 +212,10 @@ func (b *board) run(ctx context.Context) error {
 		g.Go(func() error { return b.poller.Run(ctx) })
 	}
 	if b.ledger != nil {
-		g.Go(func() error { return b.subscriber.Run(ctx) })
+		g.Go(func() error {
+			<-recalled
+			return b.subscriber.Run(ctx)
+		})
 		g.Go(func() error { return b.publishAccount(ctx) })
 		if b.notifies() != nil {
 			g.Go(func() error { return b.webhook().Run(ctx) })

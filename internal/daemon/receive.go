@@ -239,8 +239,14 @@ func twoBoardsText(sources []string) string {
 // twinsNamed bounds how many sources the alarm names.
 const twinsNamed = 8
 
+// ledgerOffline keeps how far the ledger was, by which it knows at its next start
+// whether its store was set back.
 func (b *board) ledgerOffline(reason string) []byte {
-	return mustJSON(ledgerDocument{Status: "offline", Ledger: b.cfg.Ledger.ID, Reason: reason})
+	doc := ledgerDocument{Status: "offline", Ledger: b.cfg.Ledger.ID, Reason: reason}
+	if s, err := b.ledger.Status(); err == nil {
+		doc.Incarnation, doc.Revision = s.Incarnation, s.Revision
+	}
+	return mustJSON(doc)
 }
 
 // mustJSON writes a document of plain fields, which cannot fail.

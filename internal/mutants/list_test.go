@@ -156,6 +156,20 @@ var mutants = []mutant{
 		pkg:  "./ledger", run: "TwoBoards",
 	},
 	{
+		name: "a restored ledger keeps its incarnation",
+		file: "ledger/incarnation.go",
+		old:  "\treturn incarnation > s.Incarnation || incarnation == s.Incarnation && revision > s.Revision\n",
+		new:  "\treturn incarnation > s.Incarnation\n",
+		pkg:  "./ledger", run: "SetBack",
+	},
+	{
+		name: "a new incarnation is below what was published",
+		file: "ledger/incarnation.go",
+		old:  "max(newIncarnation(l.opt.Now()), above+1, b.meta.incarnation+1)",
+		new:  "newIncarnation(l.opt.Now())",
+		pkg:  "./ledger", run: "RaiseIncarnation",
+	},
+	{
 		name: "a repeat of an earlier epoch does not bring its confirmation back",
 		file: "ledger/apply.go",
 		old:  "\t\t\tin.seen.row.last, in.seen.row.changed = in.at, true\n",

@@ -6,8 +6,8 @@
 // it; a recorded event is answered by what Board.Record says of it, and this
 // package never claims that an event counts.
 //
-// It does not log anybody in: who reaches the address may read and record, who
-// may open the socket file likewise. It refuses what a browser could be tricked
+// It does not log anybody in: who reaches the address may read, record, and decide
+// about what was refused, who may open the socket file likewise. It refuses what a browser could be tricked
 // into sending (see guard.go), bounds every request, and writes no character to
 // an answer that would steer a terminal. It publishes nothing and opens no store.
 package web
@@ -33,7 +33,8 @@ type Board struct {
 	// means where it names no source.
 	Source string
 
-	// Account is the ledger's committed state.
+	// Account is the ledger's committed state, and takes what an operator decides about
+	// a refused message.
 	Account *ledger.Ledger
 
 	// Status gives the document of GET /api/status, Node that of GET /api/node:

@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"oxyd/internal/event"
+	"oxyd/ledger"
+	"oxyd/mqtt"
+)
+
+const (
+	// recallPatience bounds the wait for the broker, before this ledger goes online,
+	// to hear what it has itself published before.
+	recallPatience = 5 * time.Second
+	// recallPause is between two tries.
+	recallPause = 250 * time.Millisecond
+)
+
+// recallPast compares the ledger with its own retained documents before either
+// client goes online and replaces them. Where they say more than the store knows,
+// somebody has put a backup in its place, or another file: the store draws a new
+// incarnation, so that nobody takes what was confirmed by its former self for
+// confirmed. The publisher's client id is free until then; that of the subscriber
+// must not be used, for a clean session would end its own.
+func (b *board) recallPast(ctx context.Context) {
+	if b.ledger == nil {
+		return
+	}
+	id := b.cfg.Ledger.ID
+	patience, cancel := context.WithTimeout(ctx, recallPatience)
+	defer cancel()
+	for {
+		docs, err := mqtt.Fetch(patience, b.connection(b.cfg.PublisherClientID()),
+			[]string{b.topics.LedgerStatus(id), b.topics.Confirm(id, "+")}, b.log.With().Str("part", "recall").Logger())
+		if err == nil {
+			b.compare(docs)
+			return
+		}
+		select {
+		case <-time.After(recallPause):
+		case <-patience.Done():
+		}
+		if patience.Err() != nil || errors.Is(err, mqtt.ErrSubscriptionRefused) {
+			b.log.Warn().Err(err).Msg("what this ledger has published before is not known: a store that was set back would go unnoticed")
+			return
+		}
+	}
+}
+
+// compare draws a new incarnation where one of the documents shows a further state.
+func (b *board) compare(docs map[string][]byte) {
+	status, err := b.ledger.Status()
+	if err != nil {
+		b.log.Error().Err(err).Msg("read ledger status")
+		return
+	}
+	var above uint64
+	setBack := false
+	for topic, payload := range docs {
+		of, _ := b.topics.ParseStatus(topic)
+		if of.Confirms == "" {
+			var was ledgerDocument
+			if json.Unmarshal(payload, &was) == nil { // else it is not ours
+				setBack = setBack || status.SetBack(was.Incarnation, was.Revision)
+				above = max(above, was.Incarnation)
+			}
+			continue
+		}
+		was, err := event.DecodeConfirm(payload)
+		if err != nil {
+			continue
+		}
+		is, err := b.ledger.Confirm(of.Confirms)
+		if err != nil {
+			b.log.Error().Err(err).Msg("read confirmation")
+			return
+		}
+		setBack = setBack || ledger.SetBackSince(&was, &is)
+		above = max(above, was.Incarnation)
+	}
+	if !setBack {
+		return
+	}
+	n, err := b.ledger.RaiseIncarnation(above)
+	if err != nil {
+		b.log.Error().Err(err).Msg("store was set back, and keeps its incarnation")
+		return
+	}
+	b.log.Warn().Uint64("was", status.Incarnation).Uint64("incarnation", n).
+		Msg("store knows less than it has published: it was restored or replaced, its sources send again what they keep")
+}
