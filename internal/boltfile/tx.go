@@ -221,6 +221,14 @@ func IsFull(err error) bool {
 	if errors.Is(err, ErrFull) || errors.Is(err, berrors.ErrMaxSizeReached) {
 		return true
 	}
+	return IsDiskFull(err)
+}
+
+// IsDiskFull reports whether err says that the disk, or a quota on it, is full.
+func IsDiskFull(err error) bool {
+	if err == nil {
+		return false
+	}
 	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		// Bolt wraps what fails while the file grows as text only.
 		if errors.Is(err, e) || strings.HasSuffix(err.Error(), ": "+e.Error()) {

@@ -87,6 +87,7 @@ func outboxCounts(s *outbox.Stats) []count {
 		{"repeated_total", "Entries that were known under their id.", float64(s.Repeated)},
 		{"refused_total", "Readings and entries not taken.", float64(s.Refused)},
 		{"snapshots_dropped_total", "Unsent snapshots that a newer one replaced.", float64(s.SnapshotsDropped)},
+		{"merged_total", "Unsent deltas summed up in the next one for want of room.", float64(s.Merged)},
 		{"evicted_total", "Kept events given up early for want of room.", float64(s.Evicted)},
 		{"damaged_total", "Rows set aside as damaged.", float64(s.Damaged)},
 		{"evicted_unconfirmed_total", "Of the kept events given up early, those that not all ledgers of confirm_by had confirmed.", float64(s.EvictedLacking)},

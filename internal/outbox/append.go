@@ -159,6 +159,9 @@ func (o *Outbox) flush() error {
 func (o *Outbox) refused(n int, err error) {
 	o.counters.Refused += uint64(n)
 	o.full = o.full || boltfile.IsFull(err)
+	if boltfile.IsDiskFull(err) {
+		o.noDisk.begin(o.o.Clock)
+	}
 }
 
 func hasDelta(fresh []draft) bool {
@@ -248,7 +251,7 @@ func (o *Outbox) commit(staged, fresh []draft) ([]Receipt, error) {
 		return nil, err
 	}
 	receipts := make([]Receipt, len(fresh))
-	err := o.evicting(o.update, func(c *change) error {
+	put := func(c *change) error {
 		for i := range staged {
 			if _, err := c.put(&staged[i]); err != nil {
 				return err
@@ -262,14 +265,21 @@ func (o *Outbox) commit(staged, fresh []draft) ([]Receipt, error) {
 			receipts[i] = r
 		}
 		return nil
-	})
+	}
+	err := o.evicting(o.update, put)
+	for boltfile.IsFull(err) { // the disk is full, not the outbox
+		if n, cerr := o.coalesce(); cerr != nil || n == 0 {
+			break
+		}
+		err = o.evicting(o.update, put)
+	}
 	if boltfile.IsFull(err) {
 		return nil, fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.full = false
+	o.full, o.noDisk.on = false, false
 	o.signal()
 	return receipts, nil
 }

@@ -12,7 +12,8 @@
 //     where both ends were synchronised.
 //   - Before number n of a stream leaves, "handed over up to n" is on disk. What
 //     is handed over is frozen: it goes out again with the same bytes. Only what
-//     has not been may still change: snapshots dropped, times corrected.
+//     has not been may still change: snapshots dropped, deltas merged, times
+//     corrected. What then leaves still covers every number.
 //   - A row leaves the pending ones only by Confirm, and then is retained for
 //     Options.Retention, less where space is short.
 //   - What a ledger says (Heard) makes rows go out again, with the bytes that they
@@ -29,7 +30,7 @@
 // waits. What has been sent again, and when, is kept in memory: after a restart it
 // begins with the first pause anew, and sends more often, never less.
 //
-// The package knows no broker and no connection. It does not merge deltas.
+// The package knows no broker and no connection.
 package outbox
 
 import (
@@ -110,12 +111,13 @@ type Options struct {
 	Source string // who makes the events: the node's name
 
 	// MaxBytes bounds the file. An eighth of it, at least 512 KiB, is headroom that
-	// appends do not touch, so that confirming and pruning always find pages.
-	// Where space is short, retained rows go first, of these the confirmed ones, then
-	// snapshots that a newer
-	// unsent one of the same tank replaces; after that appending gives ErrFull.
+	// appends do not touch, so that confirming and pruning always find pages. Where
+	// space is short, there go, in this order: retained rows that the ledgers of
+	// ConfirmBy have; the other retained ones; unsent snapshots that a newer one of
+	// the same tank replaces; unsent deltas, of which runs of up to an hour become
+	// one (merge.go). After that appending gives ErrFull. No delta is ever dropped.
 	// A usual reading takes about 410 bytes of file (measured), so that the default
-	// holds some 140,000.
+	// holds some 140,000, and months of merged ones.
 	MaxBytes int64
 
 	// Retention is how long rows stay after their PUBACK; negative: not at all.
@@ -186,6 +188,10 @@ type Outbox struct {
 	epoch    uint64 // of what is appended now
 	byTime   bool   // the epoch was taken from a known time
 	scan     dropScan
+	merge    mergeScan
+	perSlice int   // rows that one transaction of these two removes
+	crowded  spell // at the bound: it drops, merges or refuses
+	noDisk   spell // the last append found the disk full
 	counters Counters
 	full     bool
 	rowsRead int64
@@ -224,7 +230,7 @@ func Open(o Options) (*Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &Outbox{o: o, f: f, wake: make(chan struct{}, 1), ledgers: map[string]*follower{}}
+	b := &Outbox{o: o, f: f, wake: make(chan struct{}, 1), ledgers: map[string]*follower{}, perSlice: sliceRows}
 	if err := b.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox %s: %w", o.Path, err), f.Close())
 	}

@@ -27,7 +27,8 @@ const (
 func (o *Outbox) headroom() int64 { return max(o.o.MaxBytes/headroomShare, headroomMin) }
 
 // makeRoom gives up what may go until the drafts fit: retained rows, the confirmed
-// ones first, then snapshots that nobody needs. It needs mu.
+// ones first, then snapshots that nobody needs, then runs of deltas that become one.
+// It needs mu.
 func (o *Outbox) makeRoom(staged, fresh []draft) error {
 	need := int64(appendCallBytes)
 	for _, part := range [][]draft{staged, fresh} {
@@ -41,6 +42,7 @@ func (o *Outbox) makeRoom(staged, fresh []draft) error {
 			return err
 		}
 		limit := u.Limit - o.headroom()
+		o.easeOff(u.Used, limit)
 		if u.Used+need <= limit {
 			return nil
 		}
@@ -49,7 +51,7 @@ func (o *Outbox) makeRoom(staged, fresh []draft) error {
 		}
 		n, err := o.evictSlice()
 		if err == nil && n == 0 {
-			n, err = o.dropSnapshots()
+			n, err = o.coalesce()
 		}
 		if err != nil {
 			return err
@@ -58,6 +60,44 @@ func (o *Outbox) makeRoom(staged, fresh []draft) error {
 			return fmt.Errorf("%w: %d pending rows take %d of %d bytes", ErrFull, o.st.pendingRows, u.Used, o.o.MaxBytes)
 		}
 	}
+}
+
+// coalesce makes fewer rows of those that have not been handed over, and says by
+// how many: snapshots first, then deltas. 0 means that nothing more can go. It
+// needs mu.
+func (o *Outbox) coalesce() (removed int, err error) {
+	o.crowded.begin(o.o.Clock)
+	if removed, err = o.dropSnapshots(); removed == 0 && err == nil {
+		removed, err = o.mergeRuns()
+	}
+	return removed, err
+}
+
+// A spell is a time of trouble, and since when it lasts.
+type spell struct {
+	on    bool
+	since time.Time
+}
+
+func (s *spell) begin(clock Clock) {
+	if !s.on {
+		s.on, s.since = true, clock.Now().Round(0).UTC()
+	}
+}
+
+// easeOff ends the crowding once a quarter is free again.
+func (o *Outbox) easeOff(used, limit int64) {
+	if used < limit-limit/4 {
+		o.crowded.on = false
+	}
+}
+
+// start gives since when, zero when it is over.
+func (s *spell) start() time.Time {
+	if !s.on {
+		return time.Time{}
+	}
+	return s.since
 }
 
 // anyAge makes pruneSlice take rows however young.
@@ -116,7 +156,7 @@ type dropScan struct {
 // tail is the last row of a stream that the scan has met, where that is a
 // snapshot which may go as soon as another follows it.
 type tail struct {
-	row, from, seq uint64
+	row, seq uint64
 }
 
 // survivor is a snapshot that takes over the numbers of those before it.
@@ -159,7 +199,7 @@ func (c *change) dropSlice(scan *dropScan) (dropped int, more bool, err error) {
 	rows, cur := c.bucket(bRows), c.bucket(bPending).Cursor()
 	looked := 0
 	k, v := cur.Seek(rowKey(scan.next))
-	for ; k != nil && looked < dropScanRows && len(gone) < sliceRows; k, v = cur.Next() {
+	for ; k != nil && looked < dropScanRows && len(gone) < c.o.perSlice; k, v = cur.Next() {
 		looked++
 		n := binary.BigEndian.Uint64(k)
 		scan.next = n + 1
@@ -172,7 +212,7 @@ func (c *change) dropSlice(scan *dropScan) (dropped int, more bool, err error) {
 			continue // the next one's run does not begin behind the tail then
 		}
 		t, ok := scan.tails[stream]
-		scan.tails[stream] = tail{n, r.from, r.seq}
+		scan.tails[stream] = tail{n, r.seq}
 		if !ok || t.row <= c.st.sent || t.seq+1 != r.from {
 			continue
 		}
@@ -182,8 +222,11 @@ func (c *change) dropSlice(scan *dropScan) (dropped int, more bool, err error) {
 		if !found || p.fault != nil || derr != nil {
 			continue // damaged: Next tells
 		}
-		p.ref.from = t.from
-		scan.tails[stream] = tail{n, t.from, r.seq}
+		p.ref.from = before.ref.from // merging may have changed it since
+		if s, changed := survivors[t.row]; changed {
+			p.ref.from = s.p.ref.from
+		}
+		scan.tails[stream] = tail{n, r.seq}
 		delete(survivors, t.row)
 		survivors[n] = survivor{p, e}
 		gone = append(gone, before)

@@ -40,10 +40,13 @@ func fill(t *testing.T, b *Outbox, make func(i int) []event.Event) (n int) {
 }
 
 func someDeltas(n int) func(int) []event.Event {
-	return func(int) []event.Event {
+	return func(call int) []event.Event {
 		drafts := make([]event.Event, n)
 		for i := range drafts {
 			drafts[i] = delta("A", 1)
+			if (call*n+i)%2 != 0 { // so that no two can be merged
+				drafts[i].Type = event.Refilled
+			}
 		}
 		return drafts
 	}

@@ -96,7 +96,8 @@ type Counters struct {
 	Repeated         uint64 // drafts that were known under their id
 	Confirmed        uint64
 	Refused          uint64 // drafts not taken, and staged ones given up for a delta
-	SnapshotsDropped uint64 // unsent snapshots replaced by a newer one
+	SnapshotsDropped uint64 // unsent snapshots that a newer one replaced
+	Merged           uint64 // unsent deltas summed up in the next one
 	Pruned           uint64 // retained rows whose time was over
 	Evicted          uint64 // retained rows given up early for want of room
 	EvictedLacking   uint64 // of these, rows that not all of ConfirmBy had confirmed
@@ -116,6 +117,7 @@ func (c *Counters) add(d Counters) {
 	c.Confirmed += d.Confirmed
 	c.Refused += d.Refused
 	c.SnapshotsDropped += d.SnapshotsDropped
+	c.Merged += d.Merged
 	c.Pruned += d.Pruned
 	c.Evicted += d.Evicted
 	c.EvictedLacking += d.EvictedLacking
@@ -153,6 +155,11 @@ type Stats struct {
 
 	// Full: the last append was refused for want of room.
 	Full bool
+	// CrowdedSince: the bound is reached with rows that nobody has taken, so that
+	// snapshots are dropped, deltas merged, or appends refused; until a quarter is
+	// free again. DiskFullSince: the last append found the disk full. Zero: it does
+	// not hold.
+	CrowdedSince, DiskFullSince time.Time
 	// FileBytes is the file's size, UsedBytes that without its free pages. Appends
 	// end at LimitBytes of used ones, the file at Options.MaxBytes.
 	FileBytes, UsedBytes, LimitBytes int64
@@ -169,11 +176,13 @@ func (o *Outbox) Stats() (Stats, error) {
 	if err != nil {
 		return Stats{}, fmt.Errorf("measure outbox: %w", err)
 	}
+	o.easeOff(u.Used, u.Limit-o.headroom())
 	s := Stats{
 		Counters: o.counters, Epoch: o.epoch, EpochByTime: o.byTime, New: o.f.Created(), Unclean: o.f.Unclean(),
 		Pending: o.st.pendingRows, PendingBytes: o.st.pendingBytes,
 		Retained: o.st.keptRows, RetainedBytes: o.st.keptBytes, DamagedRows: o.st.damagedRows,
 		ConfirmBy: slices.Clone(o.confirmBy()), Ledgers: o.ledgerStats(), Held: o.hold.begun && o.hold.on,
+		CrowdedSince: o.crowded.start(), DiskFullSince: o.noDisk.start(),
 		Full: o.full, FileBytes: u.File, UsedBytes: u.Used, LimitBytes: u.Limit - o.headroom(),
 	}
 	o.stageMu.Lock()
