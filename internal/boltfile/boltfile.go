@@ -21,9 +21,8 @@
 //     open the file again, which repeats the barrier.
 //
 // A damaged file is never written to and never removed: Open says ErrDamaged and
-// SetAside renames it. The package does not know what the buckets hold, does not
-// migrate schemas and does not compact. Bolt has no page checksums: records carry
-// their own.
+// SetAside renames it. The package does not know what the buckets hold and does
+// not migrate schemas. Bolt has no page checksums: records carry their own.
 package boltfile
 
 import (
@@ -106,6 +105,10 @@ type Options struct {
 
 	// ReserveBytes are kept within the file for UpdateTight; 0: none.
 	ReserveBytes int64
+
+	// CompactOver makes Open rewrite the file when more bytes than that, and more
+	// than half of it, are free pages; 0: never.
+	CompactOver int64
 
 	LockTimeout time.Duration // how long to wait for another process; default 2 s
 	Log         zerolog.Logger

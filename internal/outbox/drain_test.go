@@ -305,6 +305,36 @@ func TestFC09FileStopsGrowing(t *testing.T) {
 	}
 }
 
+// A file that a long time offline has swollen is made small at the next start.
+func TestFC09StartCompacts(t *testing.T) {
+	o := testOptions(path(t), newClock())
+	o.Retention = -1
+	b := reopen(t, o)
+	const rows = 55_000
+	for range rows / 1000 {
+		drafts := make([]event.Event, 1000)
+		for i := range drafts {
+			drafts[i] = delta("A", int64(i+1))
+		}
+		mustAppend(t, b, drafts...)
+	}
+	drain(t, b)
+	mustAppend(t, b, delta("A", 7), delta("B", 8))
+	before := mustStats(t, b)
+	if before.FileBytes < compactOver {
+		t.Fatalf("file of %d bytes only", before.FileBytes)
+	}
+	checkAndClose(t, b)
+	b = open(t, o)
+	after := mustStats(t, b)
+	if after.FileBytes > before.FileBytes/4 {
+		t.Errorf("file of %d bytes, was %d, want it small", after.FileBytes, before.FileBytes)
+	}
+	if got := drain(t, b); len(got) != 2 || got[0].Dot.Seq != rows+1 {
+		t.Errorf("%d rows after compaction, want the two that waited", len(got))
+	}
+}
+
 func TestFC10BacklogIsNotLoaded(t *testing.T) {
 	o := testOptions(path(t), newClock())
 	b := reopen(t, o)

@@ -96,6 +96,9 @@ const (
 	// full: about three times what a slice needs.
 	reserveBytes = 128 << 10
 
+	// compactOver is how much must be free in the file for opening to rewrite it.
+	compactOver = 16 << 20
+
 	// windowBytesMax bounds what one Next reads, whatever number of rows is asked
 	// for; the first row always comes.
 	windowBytesMax = 1 << 20
@@ -225,7 +228,8 @@ func Open(o Options) (*Outbox, error) {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
 	f, err := boltfile.Open(o.Path, boltfile.Options{
-		Kind: fileKind, Schema: fileSchema, Buckets: bucketNames, MaxBytes: o.MaxBytes, ReserveBytes: reserveBytes, Log: o.Log,
+		Kind: fileKind, Schema: fileSchema, Buckets: bucketNames, MaxBytes: o.MaxBytes, ReserveBytes: reserveBytes,
+		CompactOver: compactOver, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
