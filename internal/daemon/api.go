@@ -127,6 +127,7 @@ func (b *board) metrics() []web.Metric {
 		list = append(list, counters("oxyd_subscriber_", b.subscriberCounts())...)
 		list = append(list, alarmMetrics("ledger", &b.ledgerAlarms)...)
 	}
+	list = append(list, alarmMetrics("node", &b.nodeAlarms)...) // behind those of the same name
 	if b.poller == nil {
 		return list
 	}

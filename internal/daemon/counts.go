@@ -91,6 +91,7 @@ func outboxCounts(s *outbox.Stats) []count {
 		{"evicted_total", "Kept events given up early for want of room.", float64(s.Evicted)},
 		{"damaged_total", "Rows set aside as damaged.", float64(s.Damaged)},
 		{"evicted_unconfirmed_total", "Of the kept events given up early, those that not all ledgers of confirm_by had confirmed.", float64(s.EvictedLacking)},
+		{"wanted", "Numbers of events that online ledgers lack.", float64(wanted(s))},
 		{"sent_again_total", "Kept events sent once more because a ledger lacks them.", float64(s.SentAgain)},
 		{"skipped_total", "Numbers that a ledger lacks and that are gone, as it was told.", float64(s.NumbersSkipped)},
 		{"epochs_left_total", "New epochs because a ledger saw the old one in other hands.", float64(s.EpochsLeft)},

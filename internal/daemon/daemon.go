@@ -70,6 +70,7 @@ type board struct {
 
 	announced    announcements
 	ledgerAlarms alarmBoard
+	nodeAlarms   alarmBoard
 
 	brokerRestarts atomic.Uint64
 	first          firstReading

@@ -7,6 +7,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/rs/zerolog"
 
+	"oxyd/internal/outbox"
 	"oxyd/ledger"
 	"oxyd/sensors"
 )
@@ -26,7 +27,7 @@ type nodeDocument struct {
 	Clock      string           `json:"clock,omitempty"`
 	Redelivery string           `json:"redelivery,omitempty"`
 	Outbox     *outboxDocument  `json:"outbox,omitempty"`
-	Alarms     []string         `json:"alarms,omitempty"`
+	Alarms     []alarmDocument  `json:"alarms,omitempty"`
 	Sensors    []sensorDocument `json:"sensors,omitempty"`
 }
 
@@ -37,6 +38,11 @@ type outboxDocument struct {
 	Retained         uint64 `json:"retained"`
 	Full             bool   `json:"full"`
 	Damaged          uint64 `json:"damaged"`
+	// What the ledgers have told, and what was done about it.
+	Wanted    uint64   `json:"wanted"`     // numbers that online ledgers lack
+	SentAgain uint64   `json:"sent_again"` // since the start
+	Skipped   uint64   `json:"skipped"`    // numbers said to be gone, since the start
+	ConfirmBy []string `json:"confirm_by,omitempty"`
 }
 
 type sensorDocument struct {
@@ -63,7 +69,10 @@ func (b *board) node() nodeDocument {
 		Clock: b.clockWord(), Redelivery: b.cfg.Outbox.Retention.String()}
 	if s, err := b.outbox.Stats(); err == nil {
 		doc.Epoch = s.Epoch
-		doc.Outbox = &outboxDocument{Pending: s.Pending, OldestAgeSeconds: int64(s.OldestAge.Seconds()),
+		b.outboxAlarms(&s)
+		doc.Alarms = b.nodeAlarms.list()
+		doc.Outbox = &outboxDocument{Wanted: wanted(&s), SentAgain: s.SentAgain, Skipped: s.NumbersSkipped, ConfirmBy: s.ConfirmBy,
+			Pending: s.Pending, OldestAgeSeconds: int64(s.OldestAge.Seconds()),
 			Bytes: s.FileBytes, Retained: s.Retained, Full: s.Full, Damaged: s.DamagedRows}
 	} else {
 		b.log.Error().Err(err).Msg("read outbox")
@@ -75,6 +84,16 @@ func (b *board) node() nodeDocument {
 		doc.Sensors = append(doc.Sensors, sensorOf(&c))
 	}
 	return doc
+}
+
+// wanted sums up what online ledgers lack.
+func wanted(s *outbox.Stats) (n uint64) {
+	for _, l := range s.Ledgers {
+		if l.Online {
+			n += l.Wanted
+		}
+	}
+	return n
 }
 
 func sensorOf(c *sensors.ChannelState) sensorDocument {
