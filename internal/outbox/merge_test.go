@@ -224,7 +224,7 @@ func (m *merges) verifyRun(t *rapid.T, e *event.Event, stream []*appended) {
 		}
 		sum += int64(a.draft.Amount)
 		suspect = suspect || a.draft.Suspect
-		if a.boot != own.boot || own.mono-first.mono > mergeSpan || own.wall.Sub(first.wall) > mergeSpan {
+		if a.boot != own.boot || own.mono-first.mono > time.Hour || own.wall.Sub(first.wall) > time.Hour {
 			t.Fatalf("%s %v stands for more than an hour: %v to %v", e.Type, run, first, own)
 		}
 	}
@@ -267,7 +267,7 @@ func TestMergedRuns(t *testing.T) {
 				case 'o':
 					e.Operation = "op"
 				case 'h':
-					clock.advance(mergeSpan)
+					clock.advance(time.Hour)
 					continue
 				case 'k':
 					clock.step(-time.Minute)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ type modelRow struct {
 	sent    string // its bytes, once they have left
 	gone    bool   // confirmed, or set aside as damaged
 	damaged bool
+	aside   bool // the outbox has found the damage
+	skips   bool // a skipped event of the outbox's own
 }
 
 // machine runs an Outbox beside a model that is a list.
@@ -29,12 +32,16 @@ type machine struct {
 	clock *fakeClock
 	boots int
 
-	rows   []*modelRow // in the order of appending; rows[i] is row i+1
-	staged []event.Event
-	ids    map[string]*modelRow
-	last   map[string]uint64 // last number by epoch and tank
-	sent   int               // rows handed over, from the first
-	epochs map[uint64]bool
+	rows    []*modelRow // in the order of appending
+	nextRow uint64      // the row that the next one gets
+	said    *event.Confirm
+	online  bool
+	told    uint64 // the row of the last answer looked at
+	staged  []event.Event
+	ids     map[string]*modelRow
+	last    map[string]uint64 // last number by epoch and tank
+	sent    uint64            // every row up to it was handed over
+	epochs  map[uint64]bool
 }
 
 func TestModel(t *testing.T) {
@@ -47,7 +54,7 @@ func TestModel(t *testing.T) {
 		clock := newClock()
 		m := &machine{
 			b: reopen(t, testOptions(filepath.Join(dir, "o"), clock)), clock: clock,
-			ids: map[string]*modelRow{}, last: map[string]uint64{}, epochs: map[uint64]bool{},
+			ids: map[string]*modelRow{}, nextRow: 1, last: map[string]uint64{}, epochs: map[uint64]bool{},
 		}
 		m.newEpoch(t)
 		defer func() { m.b.f.Close() }()
@@ -63,6 +70,8 @@ func TestModel(t *testing.T) {
 			"time":    m.time,
 			"damage":  m.damage,
 			"lookup":  m.lookup,
+			"heard":   m.heard,
+			"status":  m.status,
 			"":        m.check,
 		})
 		m.drainAll(t)
@@ -160,14 +169,24 @@ func (m *machine) add(e event.Event) *modelRow {
 	stream := fmt.Sprint(m.b.epoch, e.Tank)
 	m.last[stream]++
 	r := &modelRow{draft: e, topic: topic(e.Type, e.Tank)}
-	r.receipt = Receipt{Row: uint64(len(m.rows) + 1), ID: e.ID, Dot: event.Dot{Epoch: m.b.epoch, Seq: m.last[stream]}}
+	r.receipt = Receipt{Row: m.nextRow, ID: e.ID, Dot: event.Dot{Epoch: m.b.epoch, Seq: m.last[stream]}}
 	if e.ID == "" {
 		r.receipt.ID = event.NodeID("ctl-3", m.b.epoch, e.Tank, m.last[stream])
 	} else {
 		m.ids[e.ID] = r
 	}
+	m.nextRow++
 	m.rows = append(m.rows, r)
 	return r
+}
+
+func (m *machine) byRow(n uint64) *modelRow {
+	for _, r := range m.rows {
+		if r.receipt.Row == n {
+			return r
+		}
+	}
+	return nil
 }
 
 func (m *machine) commitStaged() {
@@ -193,14 +212,19 @@ func (m *machine) flush(t *rapid.T) {
 }
 
 func (m *machine) next(t *rapid.T) {
-	after := rapid.IntRange(0, len(m.rows)+2).Draw(t, "after")
+	after := rapid.Uint64Range(0, m.nextRow+1).Draw(t, "after")
 	limit := rapid.IntRange(1, 6).Draw(t, "limit")
 	m.handOver(t, after, limit)
 }
 
-func (m *machine) handOver(t *rapid.T, after, limit int) []Row {
-	got := mustNext(t, m.b, uint64(after), limit)
+func (m *machine) handOver(t *rapid.T, after uint64, limit int) []Row {
+	got := mustNext(t, m.b, after, limit)
 	want := m.window(min(after, m.sent), limit)
+	if len(want) == 0 {
+		m.sentAgain(t, got)
+		m.answered(t)
+		return nil
+	}
 	if len(got) != len(want) {
 		t.Fatalf("Next gives %d rows, want %d", len(got), len(want))
 	}
@@ -224,17 +248,17 @@ func (m *machine) handOver(t *rapid.T, after, limit int) []Row {
 
 // window is the model of Next: damaged rows fall out, each full window of them
 // makes it look further.
-func (m *machine) window(after, limit int) (good []*modelRow) {
+func (m *machine) window(after uint64, limit int) (good []*modelRow) {
 	for len(good) == 0 {
 		looked := 0
-		for _, r := range m.rows[min(after, len(m.rows)):] {
-			if r.gone {
+		for _, r := range m.rows {
+			if r.gone || r.receipt.Row <= after {
 				continue
 			}
 			if looked++; looked > limit {
 				break
 			}
-			m.sent = max(m.sent, int(r.receipt.Row))
+			m.sent = max(m.sent, r.receipt.Row)
 			if r.gone = r.damaged; !r.damaged {
 				good = append(good, r)
 			}
@@ -249,10 +273,10 @@ func (m *machine) window(after, limit int) (good []*modelRow) {
 func (m *machine) confirm(t *rapid.T) {
 	var numbers []uint64
 	for range rapid.IntRange(0, 5).Draw(t, "count") {
-		n := rapid.IntRange(1, len(m.rows)+3).Draw(t, "row")
-		numbers = append(numbers, uint64(n))
-		if n <= m.sent { // never handed over, or unknown: ignored
-			m.rows[n-1].gone = true
+		n := rapid.Uint64Range(1, m.nextRow+2).Draw(t, "row")
+		numbers = append(numbers, n)
+		if r := m.byRow(n); r != nil && n <= m.sent { // never handed over, or unknown: ignored
+			r.gone = true
 		}
 	}
 	if err := m.b.Confirm(numbers); err != nil {
@@ -264,7 +288,7 @@ func (m *machine) crash(t *rapid.T) {
 	m.maybeReboot(t)
 	m.b = crash(t, m.b)
 	m.staged = nil
-	m.newEpoch(t)
+	m.reopened(t)
 }
 
 func (m *machine) restart(t *rapid.T) {
@@ -274,7 +298,110 @@ func (m *machine) restart(t *rapid.T) {
 	}
 	m.maybeReboot(t)
 	m.b = reopen(t, m.b.o)
+	m.reopened(t)
+}
+
+// reopened takes stock: what ledgers said is forgotten, and so may be the row
+// numbers that were used for sending again.
+func (m *machine) reopened(t *rapid.T) {
+	t.Helper()
+	m.said, m.online = nil, false
+	if n := len(m.rows); m.b.st.nextRow > m.nextRow || n > 0 && m.b.st.nextRow <= m.rows[n-1].receipt.Row {
+		t.Fatalf("the next row is %d, want above the last and up to %d", m.b.st.nextRow, m.nextRow)
+	}
+	m.nextRow = m.b.st.nextRow
 	m.newEpoch(t)
+}
+
+func (m *machine) status(t *rapid.T) {
+	m.online = rapid.Bool().Draw(t, "online")
+	m.b.LedgerStatus("main", 1, m.online)
+}
+
+// heard makes up a confirmation of some streams.
+func (m *machine) heard(t *rapid.T) {
+	c := event.Confirm{Ledger: "main", Incarnation: 1, Source: "ctl-3", NewestEpoch: m.b.epoch, More: rapid.IntRange(0, 4).Draw(t, "more") == 0}
+	seen := map[streamID]bool{}
+	for _, r := range m.rows {
+		id := streamID{r.receipt.Dot.Epoch, r.draft.Tank}
+		if seen[id] || rapid.IntRange(0, 3).Draw(t, "unnamed") == 0 {
+			continue
+		}
+		seen[id] = true
+		s := event.ConfirmStream{Epoch: id.epoch, Tank: id.tank}
+		s.Through = rapid.Uint64Range(0, m.last[fmt.Sprint(id.epoch, id.tank)]).Draw(t, "through")
+		for n := uint64(1); n <= s.Through && len(s.Missing) < 3; n++ {
+			if rapid.IntRange(0, 2).Draw(t, "missing") == 0 {
+				s.Missing = append(s.Missing, event.Range{From: n, To: n})
+			}
+		}
+		c.Streams = append(c.Streams, s)
+	}
+	if err := m.b.Heard(c); err != nil {
+		t.Fatalf("Heard: %v", err)
+	}
+	m.said = &c
+}
+
+// sentAgain judges a window that came where nothing was pending: retained rows
+// that an online ledger lacks, as they left.
+func (m *machine) sentAgain(t *rapid.T, got []Row) {
+	t.Helper()
+	for _, row := range got {
+		if row.Row != m.nextRow {
+			t.Fatalf("sent again as row %d, want %d", row.Row, m.nextRow)
+		}
+		m.nextRow++
+		e := decode(t, row)
+		var r *modelRow
+		for _, x := range m.rows {
+			if x.receipt.Dot == e.Dot && x.draft.Tank == e.Tank {
+				r = x
+			}
+		}
+		if r == nil || !r.gone || r.damaged || r.sent != string(row.Payload) || r.topic != row.Topic {
+			t.Fatalf("sent again %s on %s, want the bytes of %+v", row.Payload, row.Topic, r)
+		}
+		if !m.online || !m.lacks(e.Tank, e.Dot) {
+			t.Fatalf("sent again %v of %s, which nobody lacks: %+v", e.Dot, e.Tank, m.said)
+		}
+	}
+}
+
+func (m *machine) lacks(tank string, dot event.Dot) bool {
+	if m.said == nil {
+		return true
+	}
+	for _, s := range m.said.Streams {
+		if s.Epoch == dot.Epoch && s.Tank == tank {
+			return dot.Seq > s.Through && !m.said.More || slices.ContainsFunc(s.Missing, func(r event.Range) bool { return r.From == dot.Seq })
+		}
+	}
+	return !m.said.More
+}
+
+// answered takes the outbox's own skipped events in: they may tell only of what
+// is gone.
+func (m *machine) answered(t *rapid.T) {
+	t.Helper()
+	for _, a := range m.b.answers {
+		if a.row <= m.told {
+			continue
+		}
+		m.told = a.row
+		m.commitStaged()
+		skips := m.add(event.Event{Type: event.Skipped, Tank: a.id.tank})
+		if skips.skips = true; skips.receipt.Row != a.row {
+			t.Fatalf("skipped event in row %d, want %d", a.row, skips.receipt.Row)
+		}
+		for _, r := range m.rows {
+			for _, told := range a.ranges {
+				if r.receipt.Dot.Epoch == a.id.epoch && r.draft.Tank == a.id.tank && told.From <= r.receipt.Dot.Seq && r.receipt.Dot.Seq <= told.To && !(r.gone && r.damaged) {
+					t.Fatalf("said to be gone, and is here: %+v", r)
+				}
+			}
+		}
+	}
 }
 
 func (m *machine) maybeReboot(t *rapid.T) {
@@ -315,8 +442,8 @@ func (m *machine) damage(t *rapid.T) {
 		t.Skip("no rows")
 	}
 	r := m.rows[rapid.IntRange(0, len(m.rows)-1).Draw(t, "row")]
-	if r.gone || r.damaged {
-		t.Skip("not pending")
+	if r.damaged {
+		t.Skip("damaged before")
 	}
 	damage(t, m.b, r.receipt.Row)
 	r.damaged = true
@@ -340,9 +467,16 @@ func (m *machine) lookup(t *rapid.T) {
 }
 
 func (m *machine) check(t *rapid.T) {
+	list, err := m.b.Damaged(damagedMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		m.byRow(d.Row).aside = true
+	}
 	damaged, pending := false, uint64(0)
 	for _, r := range m.rows {
-		damaged = damaged || r.damaged && !r.gone
+		damaged = damaged || r.damaged && !r.aside
 		if !r.gone {
 			pending++
 		}
@@ -361,12 +495,12 @@ func (m *machine) drainAll(t *rapid.T) {
 	m.flush(t)
 	for {
 		rows := m.handOver(t, 0, 7)
-		if len(rows) == 0 {
-			break
+		if len(rows) == 0 && mustStats(t, m.b).Pending == 0 {
+			break // else it has sent some again, and answered for others
 		}
 		mustConfirm(t, m.b, rows)
 		for _, r := range rows {
-			m.rows[r.Row-1].gone = true
+			m.byRow(r.Row).gone = true
 		}
 	}
 	m.check(t)
