@@ -268,3 +268,51 @@ func TestNewStoreWithoutATimeWaits(t *testing.T) {
 		})
 	}
 }
+
+// The board boots in 1970 and its clock is set while readings wait: they leave with
+// their real times, in their order.
+func TestFC46BootIn1970ThenSync(t *testing.T) {
+	clock := newClock()
+	clock.wall, clock.mono, clock.synced = time.Unix(10, 0).UTC(), 0, false
+	b := open(t, testOptions(path(t), clock))
+	for range 3 {
+		clock.advance(10 * time.Second)
+		mustAppend(t, b, snapshot("A", 1))
+	}
+	clock.advance(10 * time.Second)
+	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	clock.wall, clock.synced = noon.Add(40*time.Second), true
+	mustNext(t, b, 0, 9) // connected: the epoch is still that of a board without a date
+	clock.advance(holdMax)
+	for i, e := range drain(t, b) {
+		if want := noon.Add(time.Duration(i+1) * 10 * time.Second); !e.OccurredAt.Equal(want) || e.Unsynced || e.HasAge || e.Dot.Seq != uint64(i+1) {
+			t.Errorf("number %d at %v, unsynced %t, want %d at %v, false", e.Dot.Seq, e.OccurredAt, e.Unsynced, i+1, want)
+		}
+	}
+	if s := mustStats(t, b); s.Pending != 0 || s.Retained != 3 {
+		t.Errorf("pending %d, retained %d, want 0, 3", s.Pending, s.Retained)
+	}
+}
+
+// A boot behind the last known time: numbers and epochs go on rising, and a
+// plausible date alone is not believed.
+func TestFC47BootBehindTheLastKnownTime(t *testing.T) {
+	clock := newClock()
+	b := reopen(t, testOptions(path(t), clock))
+	before := mustAppend(t, b, delta("A", 1))[0].Dot
+	drain(t, b)
+	clock.reboot("behind")
+	clock.step(-10 * time.Minute)
+	clock.sync(false)
+	b = crash(t, b)
+	defer func() { checkAndClose(t, b) }()
+	r := mustAppend(t, b, delta("A", 1))[0]
+	if r.Dot.Compare(before) <= 0 {
+		t.Errorf("number %v after %v", r.Dot, before)
+	}
+	clock.advance(7 * time.Second)
+	rows := mustNext(t, b, 0, 9)
+	if e := decode(t, rows[0]); len(rows) != 1 || !e.Unsynced || e.Age != 7*time.Second {
+		t.Errorf("%d rows, unsynced %t, age %v, want one, true, 7 s", len(rows), e.Unsynced, e.Age)
+	}
+}
