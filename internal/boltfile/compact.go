@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 // compactTxBytes bounds what compacting holds in memory.
@@ -30,30 +31,57 @@ var errOther = errors.New("not a file of this kind")
 func compact(dir *os.File, path string, o Options) error {
 	var random [8]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
-	temp := path + tempMark + hex.EncodeToString(random[:])
-	var before, after int64
-	err := guard(func() (err error) {
-		src, err := bbolt.Open(path, fileMode, &bbolt.Options{
-			ReadOnly: true, PreLoadFreelist: true, PageSize: pageSize, Timeout: lockTimeoutMin})
-		if err != nil {
-			return err
-		}
-		defer src.Close()
-		if before, err = worthwhile(src, path, o); err != nil || before == 0 {
-			return err
-		}
-		if after, err = rewrite(src, temp); err != nil {
-			return err
-		}
-		// The lock on the old file is held until the new one has its name.
-		return os.Rename(temp, path)
-	})
-	if before == 0 || err != nil {
-		os.Remove(temp)
+	c := compaction{path: path, temp: path + tempMark + hex.EncodeToString(random[:])}
+	err := guard(func() error { return c.run(o) })
+	c.release()
+	if c.before == 0 || err != nil {
+		os.Remove(c.temp)
 		return err
 	}
-	o.Log.Info().Str("path", path).Int64("bytes_before", before).Int64("bytes_after", after).Msg("store compacted")
+	o.Log.Info().Str("path", path).Int64("bytes_before", c.before).Int64("bytes_after", c.after).Msg("store compacted")
 	return dir.Sync()
+}
+
+// compaction is one at work.
+type compaction struct {
+	path, temp    string
+	before, after int64    // bytes; 0: nothing to gain
+	src, dst      *os.File // bolt's own descriptors: after a panic nothing else closes them
+}
+
+func (c *compaction) run(o Options) error {
+	src, err := bbolt.Open(c.path, fileMode, &bbolt.Options{
+		ReadOnly: true, PreLoadFreelist: true, PageSize: pageSize, Timeout: lockTimeoutMin, OpenFile: keeping(&c.src, 0)})
+	if err != nil {
+		return err
+	}
+	if c.before, err = worthwhile(src, c.path, o); err == nil && c.before > 0 {
+		if c.after, err = c.rewrite(src); err == nil {
+			// The lock on the old file is held until the new one has its name.
+			err = os.Rename(c.temp, c.path)
+		}
+	}
+	return errors.Join(err, src.Close())
+}
+
+// keeping opens as bolt wants, and keeps the descriptor.
+func keeping(fd **os.File, also int) func(string, int, os.FileMode) (*os.File, error) {
+	return func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		*fd, err = os.OpenFile(name, flag|also, mode)
+		return *fd, err
+	}
+}
+
+// release gives up descriptors, and with them locks, whatever has happened. One
+// that bolt has closed is closed.
+func (c *compaction) release() {
+	for _, fd := range []*os.File{c.src, c.dst} {
+		if fd != nil {
+			// A mapping that a panic has left keeps the open file, and so its lock.
+			_ = unix.Flock(int(fd.Fd()), unix.LOCK_UN)
+			fd.Close()
+		}
+	}
 }
 
 // worthwhile gives the file's size, or 0 when there is too little to gain.
@@ -80,15 +108,10 @@ func worthwhile(db *bbolt.DB, path string, o Options) (size int64, err error) {
 }
 
 // rewrite copies all buckets into a new file and syncs it.
-func rewrite(src *bbolt.DB, temp string) (size int64, err error) {
-	var fd *os.File
-	dst, err := bbolt.Open(temp, fileMode, &bbolt.Options{
+func (c *compaction) rewrite(src *bbolt.DB) (size int64, err error) {
+	dst, err := bbolt.Open(c.temp, fileMode, &bbolt.Options{
 		Timeout: lockTimeoutMin, FreelistType: bbolt.FreelistMapType, PageSize: pageSize, NoSync: true,
-		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
-			fd, err = os.OpenFile(name, flag|os.O_EXCL, mode)
-			return fd, err
-		},
-	})
+		OpenFile: keeping(&c.dst, os.O_EXCL)})
 	if err != nil {
 		return 0, err
 	}
@@ -96,12 +119,9 @@ func rewrite(src *bbolt.DB, temp string) (size int64, err error) {
 	if err := bbolt.Compact(dst, src, compactTxBytes); err != nil {
 		return 0, errors.Join(fmt.Errorf("copy: %w", err), dst.Close())
 	}
-	if err := fd.Sync(); err != nil {
-		return 0, errors.Join(err, dst.Close())
-	}
-	st, err := fd.Stat()
+	st, err := c.dst.Stat()
 	if err == nil {
-		size = st.Size()
+		size, err = st.Size(), c.dst.Sync()
 	}
 	return size, errors.Join(err, dst.Close())
 }

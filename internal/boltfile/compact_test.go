@@ -3,6 +3,7 @@ package boltfile_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -97,15 +98,17 @@ func TestCompactLeavesDoubtfulFilesAlone(t *testing.T) {
 	other := o
 	other.Kind, other.CompactOver = "another", 1<<20
 	before := mustRead(t, path)
-	if _, err := boltfile.Open(path, other); err == nil {
-		t.Error("Open of another kind = nil, want an error")
+	if _, err := boltfile.Open(path, other); !errors.Is(err, boltfile.ErrSchema) {
+		t.Errorf("Open of another kind = %v, want ErrSchema", err)
 	}
-	mustWrite(t, path, before[:len(before)/3])
 	o.CompactOver = 1 << 20
-	if _, err := boltfile.Open(path, o); err == nil {
-		t.Error("Open of a cut file = nil, want an error")
-	}
-	if got := mustRead(t, path); !bytes.Equal(got, before[:len(before)/3]) {
-		t.Error("the doubtful file was changed")
+	for _, part := range []int{2, 3, 50, 400} {
+		mustWrite(t, path, before[:len(before)/part])
+		if _, err := boltfile.Open(path, o); !errors.Is(err, boltfile.ErrDamaged) {
+			t.Errorf("Open of a file cut to 1/%d = %v, want ErrDamaged: no lock is left behind", part, err)
+		}
+		if got := mustRead(t, path); !bytes.Equal(got, before[:len(before)/part]) {
+			t.Error("the doubtful file was changed")
+		}
 	}
 }

@@ -157,6 +157,7 @@ func (b *board) openStore(path string, open func(path string, replaced bool) err
 	}
 	b.log.Error().Err(err).Str("path", path).Str("set_aside_as", aside).
 		Msg("store is damaged: it was set aside and a new one is begun")
+	b.raise(&b.nodeAlarms, "storage_reset", critical, filepath.Base(path)+" was damaged: it is kept as "+filepath.Base(aside)+", a new one is in use")
 	return open(path, true)
 }
 
