@@ -174,6 +174,9 @@ func (m *merging) stream(r ref, rows *bbolt.Bucket) *neighbours {
 			*x.to = now
 		}
 	}
+	if n.m.n == 0 && n.b.n != 0 { // what stood before b has left
+		n.a, n.b = n.b, piece{}
+	}
 	m.streams[id] = n
 	return n
 }
@@ -228,7 +231,7 @@ func (n *neighbours) snapshot(x piece, m *merging) {
 	case n.m.n == 0:
 	case n.b.n == 0: // it follows m at once
 		m.absorb(&n.m, &x)
-	case n.a.n != 0 && fits(&n.a, &n.b):
+	case n.a.n != 0 && n.a.p.ref.seq+1 == n.m.p.ref.from && fits(&n.a, &n.b):
 		m.absorb(&n.m, &n.b)
 		m.join(&n.a, &n.b)
 		n.a, n.b = n.b, piece{}

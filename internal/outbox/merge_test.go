@@ -31,9 +31,7 @@ type merges struct {
 	clock *fakeClock
 	list  []*appended
 	boots int
-	ids   int
 	sent  []event.Event // what has left, in order
-	acked int
 }
 
 func TestMergingKeepsBalanceAndTotals(t *testing.T) {
