@@ -15,7 +15,7 @@ import (
 	"oxyd/ledger"
 )
 
-var monthFlag = flag.Bool("outbox.month", false, "offline for 30 days at 3 tanks x 1 Hz within 64 MiB (minutes), instead of 5 days at 1/8 Hz within 2 MiB")
+var monthFlag = flag.Bool("outbox.month", false, "offline for 30 days at 3 tanks x 1 Hz within 64 MiB (minutes), instead of 3 days at 1/8 Hz within 2 MiB")
 
 // offline is a node without a broker, and what its tanks really did.
 type offline struct {
@@ -86,7 +86,7 @@ func TestOfflineForAMonth(t *testing.T) {
 			f := &offline{clock: newClock(), every: 8 * time.Second, snapshot: 8 * time.Minute, deltas: deltas,
 				consumed: map[string]physic.Mass{}, since: map[string]physic.Mass{}, remaining: map[string]physic.Mass{}}
 			o := testOptions(path(t), f.clock)
-			days := 5
+			days := 3
 			o.MaxBytes = MaxBytesMin
 			if *monthFlag {
 				days, f.every, f.snapshot, o.MaxBytes = 30, time.Second, time.Minute, MaxBytesDefault
