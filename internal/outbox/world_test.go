@@ -136,6 +136,8 @@ type line struct {
 	lose  func(e event.Event) bool
 	to    []*account
 	sent  []event.Event // since the last call of run
+
+	left map[string]string // the bytes of each id, as it left first
 }
 
 func (l *line) run(t tb) []event.Event {
@@ -156,6 +158,13 @@ func (l *line) run(t tb) []event.Event {
 			l.after = r.Row
 			e := decode(t, r)
 			l.sent = append(l.sent, e)
+			if first, again := l.left[e.ID]; again && first != string(r.Payload) {
+				t.Fatalf("left as %s, now %s", first, r.Payload)
+			}
+			if l.left == nil {
+				l.left = map[string]string{}
+			}
+			l.left[e.ID] = string(r.Payload)
 			if l.lose != nil && l.lose(e) {
 				continue
 			}
