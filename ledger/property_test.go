@@ -110,7 +110,7 @@ func TestFC26TwoHundredMessages(t *testing.T) {
 }
 
 func sameInEveryOrder(t *testing.T, rt *rapid.T, set []Delivery) {
-	digest := ""
+	digest, state := "", ""
 	for range 3 {
 		r := newRigIn(t, memoryDir(t), Tank{ID: "A", Initial: grams(500)})
 		deliver(rt, r, set, rapid.Uint64().Draw(rt, "order"))
@@ -129,6 +129,18 @@ func sameInEveryOrder(t *testing.T, rt *rapid.T, set []Delivery) {
 		}
 		if s.Digest != digest {
 			rt.Fatalf("another order gives another state:\n%s", dump(r))
+		}
+		if err := r.l.view(func(b *batch) error {
+			rows, err := b.stateOf()
+			if state == "" {
+				state = rows
+			}
+			if rows != state {
+				rt.Fatalf("another order gives other rows:\n%s\nand\n%s", state, rows)
+			}
+			return err
+		}); err != nil {
+			rt.Fatal(err)
 		}
 		r.end()
 	}

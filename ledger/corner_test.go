@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// Corners that the model found, each as small as it gets.
+
+func TestOneTransactionForABatch(t *testing.T) {
+	r := newRig(t)
+	transaction := func() (id int) {
+		if err := r.l.file.View(func(tx *bbolt.Tx) error {
+			id = tx.ID()
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	before := transaction()
+	batch := deliveries(t, [][2]string{{"measured", measured(1, 1, 100)}, {"consumed", consumed(1, 3, 5)}, {"consumed", consumed(1, 3, 6)}})
+	if _, err := r.l.Apply(append(batch, deliveryOf("consumed", "{", false))); err != nil {
+		t.Fatal(err)
+	}
+	r.want("transactions", transaction()-before, 1)
+}
+
+func TestEveryOrderOfARepairedConflict(t *testing.T) {
+	set := deliveries(t, [][2]string{
+		{"measured", `{"event_id":"m","tank":"A","remaining":90,"occurred_at":` + ago(90) + `}`},
+		{"consumed", `{"event_id":"c","tank":"A","source":"s","amount":5,"occurred_at":` + ago(60) + `}`},
+		{"consumed", `{"event_id":"c","tank":"A","source":"s","amount":7,"occurred_at":` + ago(50) + `}`},
+		{"reversed", `{"event_id":"x","tank":"A","reverses":"c","reverses_source":"s","occurred_at":` + ago(40) + `}`},
+		{"consumed", `{"event_id":"d","tank":"A","amount":6,"occurred_at":` + ago(60) + `}`},
+		{"measured", `{"event_id":"n","tank":"A","remaining":80,"occurred_at":` + ago(30) + `}`}})
+	statesInEveryOrder(t, newRigIn(t, memoryDir(t)), set, false)
+}
+
+func TestFC29GapsCloseByArrivalAlone(t *testing.T) {
+	r := newRig(t)
+	missing := func() string {
+		sources, err := r.l.Sources()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(sources[0].Streams[0].Missing)
+	}
+	for _, c := range []struct {
+		seq  int
+		want string
+	}{{1, "[]"}, {2, "[]"}, {4, "[[3 3]]"}, {3, "[]"}, {5, "[]"}, {7, "[[6 6]]"}} {
+		r.send("consumed", consumed(1, c.seq, 1))
+		r.want(fmt.Sprint("missing after ", c.seq), missing(), c.want)
+	}
+	r.clk.now = r.clk.now.AddDate(1, 0, 0)
+	r.reopen()
+	r.want("a year later", missing(), "[[6 6]]")
+	r.want("totals complete", r.doc("A").TotalsComplete, false)
+}
+
+func TestFC35HistoryIsNotLive(t *testing.T) {
+	r := newRig(t, Tank{ID: "A", Capacity: *grams(100)})
+	point := func(seq, level, seconds int) step {
+		return step{"measured", fmt.Sprintf(`{"event_id":"p%d","tank":"A","source":"dev","epoch":1,"seq":%d,"remaining":%d,"occurred_at":%s}`,
+			seq, seq, level, ago(seconds)), "applied", false}
+	}
+	for seq := 1; seq <= 50; seq++ {
+		r.play(point(seq, 5, 7200-seq))
+		if doc := r.doc("A"); !doc.Stale || !doc.MeasuredAt.Equal(noon.Add(time.Duration(seq-7200)*time.Second)) {
+			t.Fatalf("point %d: stale %v, measured at %v", seq, doc.Stale, doc.MeasuredAt)
+		}
+	}
+	late := point(52, 5, 3600)
+	r.play(point(53, 80, 0))
+	late.want = "stale"
+	r.play(late)
+	r.want("stale", r.doc("A").Stale, false)
+	r.want("level", *r.doc("A").LevelPercent, 80)
+}
+
+func TestFC47ClockBehindAfterABoot(t *testing.T) {
+	r := newRig(t)
+	r.play(step{"measured", `{"event_id":"a","tank":"A","source":"dev","epoch":1,"seq":1,"remaining":90,"occurred_at":` + ago(5) + `}`, "applied", false},
+		step{"measured", `{"event_id":"b","tank":"A","source":"dev","epoch":2,"seq":1,"remaining":80,"occurred_at":` + ago(600) + `,"clock":"unsynced"}`, "applied", false})
+	r.want("balance", r.balance("A"), "80 g")
+	sources, err := r.l.Sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.want("clock", sources[0].Clock, "unsynced")
+}
