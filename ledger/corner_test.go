@@ -29,6 +29,47 @@ func TestOneTransactionForABatch(t *testing.T) {
 	r.want("transactions", transaction()-before, 1)
 }
 
+func TestReversalOfWhatWasRefused(t *testing.T) {
+	x := step{"reversed", `{"event_id":"x","tank":"A","reverses":"v","occurred_at":` + ago(5) + `}`, "parked", false}
+	refused := step{"", `{"event_id":"v","tank":"A","v":2}`, "quarantined/unsupported_version", false}
+	as := func(s step, leaf, want string) step { s.leaf, s.want = leaf, want; return s }
+	for name, c := range map[string]struct {
+		parked uint64
+		steps  []step
+	}{
+		"a snapshot, first": {0, []step{as(refused, "measured", refused.want), as(x, x.leaf, "quarantined/not_reversible")}},
+		"a snapshot, last":  {0, []step{x, as(refused, "measured", refused.want)}},
+		"a delta, first":    {1, []step{as(refused, "consumed", refused.want), x}},
+		"a delta, last":     {1, []step{x, as(refused, "consumed", refused.want)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t).with(func(o *Options) { o.MaxParked = 1 })
+			r.play(c.steps...)
+			s, err := r.l.Status()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.want("parked", s.Parked, c.parked)
+			r.want("facts are nothing", s.Facts == facts{}.String(), c.parked == 0)
+			if c.parked == 1 {
+				r.play(step{"reversed", `{"event_id":"y","tank":"A","reverses":"v"}`, "quarantined/limit", false})
+			}
+		})
+	}
+}
+
+func TestDigestLeavesEmptyTanksOut(t *testing.T) {
+	r1, r2 := newRig(t, Tank{ID: "A"}), newRig(t, Tank{ID: "A"}, Tank{ID: "B"})
+	for _, r := range []*rig{r1, r2} {
+		r.play(step{"consumed", consumed(1, 1, 5), "applied", false})
+	}
+	s1, err1 := r1.l.Status()
+	s2, err2 := r2.l.Status()
+	if err1 != nil || err2 != nil || s1.Digest != s2.Digest {
+		t.Errorf("digests %s and %s, %v, %v", s1.Digest, s2.Digest, err1, err2)
+	}
+}
+
 func TestEveryOrderOfARepairedConflict(t *testing.T) {
 	set := deliveries(t, [][2]string{
 		{"measured", `{"event_id":"m","tank":"A","remaining":90,"occurred_at":` + ago(90) + `}`},

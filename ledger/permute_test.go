@@ -230,3 +230,25 @@ func TestEveryOrderOfRandomSets(t *testing.T) {
 	r := newRigIn(t, memoryDir(t), Tank{ID: "A", Initial: grams(500)})
 	rapid.Check(t, func(rt *rapid.T) { statesInEveryOrder(rt, r, drawEvents(rt, 2, 5), true) })
 }
+
+// Reversals of what is no delta, or of another tank's, are accepted when they come
+// first and refused when they come last: rows differ, the digest does not.
+func TestEveryOrderOfReversalsThatGoAstray(t *testing.T) {
+	reversal := func(id, tank, target string) [2]string {
+		return [2]string{"reversed", fmt.Sprintf(`{"event_id":%q,"tank":%q,"reverses":%q,"occurred_at":%s}`, id, tank, target, ago(5))}
+	}
+	m := [2]string{"measured", `{"event_id":"m","tank":"A","remaining":50,"occurred_at":` + ago(9) + `}`}
+	c := [2]string{"consumed", `{"event_id":"c","tank":"A","amount":5,"occurred_at":` + ago(7) + `}`}
+	for what, msgs := range map[string][][2]string{
+		"of a snapshot, and of that reversal": {m, reversal("x", "A", "m"), reversal("y", "A", "x"), reversal("z", "A", "y"), c},
+		"from a tank unheard of":              {m, c, reversal("x", "B", "c"), reversal("y", "B", "m"), reversal("z", "A", "c")},
+		"of what is refused": {c, reversal("x", "A", "v"), reversal("y", "A", "w"), reversal("z", "A", "x"),
+			{"measured", `{"event_id":"v","tank":"A","v":2}`}, {"consumed", `{"event_id":"w","tank":"A","v":2}`}},
+		"of each other": {m, c, reversal("x", "A", "y"), reversal("y", "A", "x"), reversal("z", "A", "z")},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRigIn(t, memoryDir(t), Tank{ID: "A", Initial: grams(500)})
+			statesInEveryOrder(t, r, deliveries(t, msgs), false)
+		})
+	}
+}
