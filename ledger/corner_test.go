@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,46 @@ func TestReversalOfWhatWasRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRefusedNumbersAreStampedLikeOthers(t *testing.T) {
+	number := func(seq int, rest string) string {
+		return fmt.Sprintf(`{"event_id":"n%d","tank":"A","source":"dev","epoch":1,"seq":%d%s}`, seq, seq, rest)
+	}
+	r := newRig(t)
+	r.play(step{"consumed", number(3, `,"amount":1,"occurred_at":`+ago(100)), "applied", false},
+		step{"measured", `{"event_id":"m","tank":"A","source":"other","remaining":50,"occurred_at":` + ago(50) + `}`, "applied", false},
+		step{"consumed", number(2, `,"v":2`), "quarantined/unsupported_version", false},
+		step{"consumed", number(1, `,"amount":1,"clock":"unsynced"`), "late", false})
+}
+
+func TestConflictsUnderNumbersOfTheirOwn(t *testing.T) {
+	first := step{"consumed", consumed(1, 1, 5), "applied", false}
+	moved := step{"consumed", strings.Replace(consumed(1, 4, 5), `"dev/1/A/000000000004"`, `"dev/1/A/000000000001"`, 1), "conflict", false}
+	baseline := func(id string) step {
+		return step{"measured", `{"event_id":"` + id + `","tank":"A","remaining":40,"occurred_at":` + ago(5) + `}`, "applied", false}
+	}
+	t.Run("the same contradiction again changes nothing", func(t *testing.T) {
+		r := newRig(t)
+		r.play(first, moved, baseline("m"), moved)
+		r.want("quality", r.doc("A").Quality, "good")
+	})
+	t.Run("another one raises doubt again", func(t *testing.T) {
+		r := newRig(t)
+		other := step{"consumed", strings.Replace(consumed(1, 1, 6), `"tank":"A"`, `"tank":"B"`, 1), "conflict", false}
+		r.play(first, moved, baseline("m"), other)
+		r.want("quality", r.doc("A").Quality, "suspect")
+	})
+	t.Run("what it claims to stand for has arrived", func(t *testing.T) {
+		r := newRig(t)
+		r.play(step{"consumed", consumed(1, 8, 5), "applied", false}, step{"consumed", consumed(1, 8, 6), "conflict", false},
+			step{"consumed", standsFor(6, 8, 7), "conflict", false})
+		sources, err := r.l.Sources()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.want("missing", sources[0].Streams[0].Missing, "[[1 5]]")
+	})
 }
 
 func TestDigestLeavesEmptyTanksOut(t *testing.T) {
