@@ -70,6 +70,24 @@ func TestRefusedNumbersAreStampedLikeOthers(t *testing.T) {
 		step{"consumed", number(1, `,"amount":1,"clock":"unsynced"`), "late", false})
 }
 
+func TestEveryGapMayLieAfterTheBaseline(t *testing.T) {
+	for name, skipped := range map[string]bool{"missing": false, "skipped": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			for _, m := range [][2]string{meter("flow", 1, 1, 1, 90), meter("flow", 1, 3, 1, 10), meter("flow", 1, 5, 1, 80)} {
+				r.send(m[0], m[1])
+			}
+			if skipped {
+				r.play(step{"skipped", `{"event_id":"s","tank":"A","source":"flow","skips":[[2,4]],"skips_epoch":1,"occurred_at":` + ago(80) + `}`, "applied", false})
+			}
+			r.send("measured", `{"event_id":"m","tank":"A","remaining":40,"occurred_at":`+ago(60)+`}`)
+			r.want("complete", r.doc("A").Complete, false)
+			r.send("measured", `{"event_id":"n","tank":"A","remaining":40,"occurred_at":`+ago(5)+`}`)
+			r.want("healed", r.doc("A").Complete, true)
+		})
+	}
+}
+
 func TestConflictsUnderNumbersOfTheirOwn(t *testing.T) {
 	first := step{"consumed", consumed(1, 1, 5), "applied", false}
 	moved := step{"consumed", strings.Replace(consumed(1, 4, 5), `"dev/1/A/000000000004"`, `"dev/1/A/000000000001"`, 1), "conflict", false}

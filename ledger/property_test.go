@@ -268,9 +268,25 @@ func compareGaps(rt *rapid.T, set runs, model map[uint64]bool) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		rt.Fatalf("missing: got %v, want %v", got, want)
 	}
-	last, ok := set.lastGap()
-	if ok != (len(want) > 0) || ok && last != want[len(want)-1] {
-		rt.Fatalf("last gap: got %v %v, want the last of %v", last, ok, want)
+	run := event.Range{From: rapid.Uint64Range(1, 70).Draw(rt, "lacking from"), To: rapid.Uint64Range(1, 80).Draw(rt, "lacking to")}
+	want = nil
+	for n := run.To; n >= run.From; n-- {
+		if model[n] {
+			continue
+		}
+		if k := len(want); k > 0 && want[k-1].From == n+1 {
+			want[k-1].From = n
+		} else {
+			want = append(want, event.Range{From: n, To: n})
+		}
+	}
+	got = nil
+	set.lacking(run, func(gap event.Range) bool {
+		got = append(got, gap)
+		return true
+	})
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		rt.Fatalf("lacking in %v: got %v, want %v", run, got, want)
 	}
 }
 
