@@ -11,6 +11,8 @@ import (
 
 // Corners that the model found, each as small as it gets.
 
+// Effect, mark, journal row and watermark share one transaction (invariant I3): a
+// batch is one, whatever is in it.
 func TestOneTransactionForABatch(t *testing.T) {
 	r := newRig(t)
 	transaction := func() (id int) {
@@ -30,6 +32,8 @@ func TestOneTransactionForABatch(t *testing.T) {
 	r.want("transactions", transaction()-before, 1)
 }
 
+// A reversal of what was refused waits where the refused one is a delta, and counts
+// among the parked; where it is none the reversal goes astray, whichever came first.
 func TestReversalOfWhatWasRefused(t *testing.T) {
 	x := step{"reversed", `{"event_id":"x","tank":"A","reverses":"v","occurred_at":` + ago(5) + `}`, "parked", false}
 	refused := step{"", `{"event_id":"v","tank":"A","v":2}`, "quarantined/unsupported_version", false}
@@ -59,6 +63,8 @@ func TestReversalOfWhatWasRefused(t *testing.T) {
 	}
 }
 
+// Without an account for the tank a refused event is stamped all the same; with a
+// later number, just below that: what comes before it must not be placed behind.
 func TestRefusedNumbersAreStampedLikeOthers(t *testing.T) {
 	number := func(seq int, rest string) string {
 		return fmt.Sprintf(`{"event_id":"n%d","tank":"A","source":"dev","epoch":1,"seq":%d%s}`, seq, seq, rest)
@@ -70,6 +76,8 @@ func TestRefusedNumbersAreStampedLikeOthers(t *testing.T) {
 		step{"consumed", number(1, `,"amount":1,"clock":"unsynced"`), "late", false})
 }
 
+// Clocks of sources go back: a lower gap may lie after the baseline although a
+// higher one does not.
 func TestEveryGapMayLieAfterTheBaseline(t *testing.T) {
 	for name, skipped := range map[string]bool{"missing": false, "skipped": true} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +125,8 @@ func TestConflictsUnderNumbersOfTheirOwn(t *testing.T) {
 	})
 }
 
+// A tank that only the config of one ledger knows, or only a reversal that went
+// astray, makes no other digest.
 func TestDigestLeavesEmptyTanksOut(t *testing.T) {
 	r1, r2 := newRig(t, Tank{ID: "A"}), newRig(t, Tank{ID: "A"}, Tank{ID: "B"})
 	for _, r := range []*rig{r1, r2} {
@@ -129,6 +139,7 @@ func TestDigestLeavesEmptyTanksOut(t *testing.T) {
 	}
 }
 
+// The repair of a conflict makes ledgers equal that met it in different order.
 func TestEveryOrderOfARepairedConflict(t *testing.T) {
 	set := deliveries(t, [][2]string{
 		{"measured", `{"event_id":"m","tank":"A","remaining":90,"occurred_at":` + ago(90) + `}`},
@@ -140,6 +151,8 @@ func TestEveryOrderOfARepairedConflict(t *testing.T) {
 	statesInEveryOrder(t, newRigIn(t, memoryDir(t)), set, false)
 }
 
+// FC-29, what the alarm rests on: a gap is there at once, closes by arrival and by
+// nothing else, and never by time.
 func TestFC29GapsCloseByArrivalAlone(t *testing.T) {
 	r := newRig(t)
 	missing := func() string {
@@ -162,6 +175,8 @@ func TestFC29GapsCloseByArrivalAlone(t *testing.T) {
 	r.want("totals complete", r.doc("A").TotalsComplete, false)
 }
 
+// FC-35, what alarms rest on: a backlog is told from what is measured now by
+// measured_at and stale, and a late point moves nothing.
 func TestFC35HistoryIsNotLive(t *testing.T) {
 	r := newRig(t, Tank{ID: "A", Capacity: *grams(100)})
 	point := func(seq, level, seconds int) step {
@@ -182,6 +197,32 @@ func TestFC35HistoryIsNotLive(t *testing.T) {
 	r.want("level", *r.doc("A").LevelPercent, 80)
 }
 
+// FC-46: a board boots in 1970. What it says without a clock is placed by age, in
+// the order of its numbers, and 1970 is seen nowhere.
+func TestFC46BootIn1970(t *testing.T) {
+	r := newRig(t)
+	point := func(seq, level, age int) string {
+		return fmt.Sprintf(`{"event_id":"p%d","tank":"A","source":"dev","epoch":1,"seq":%d,"remaining":%d,"occurred_at":"1970-01-01T00:00:%d0Z","clock":"unsynced","age":%d}`,
+			seq, seq, level, seq, age)
+	}
+	r.play(step{"measured", point(2, 80, 20), "applied", false}, step{"measured", point(1, 90, 30), "stale", false},
+		step{"measured", point(3, 70, 10), "applied", false})
+	r.want("balance", r.balance("A"), "70 g")
+	r.want("measured at", r.doc("A").MeasuredAt.Truncate(time.Second), noon.Add(-10*time.Second))
+	r.want("occurred at", r.doc("A").Baseline.OccurredAt == nil, true)
+	rows, err := r.l.Events("A", 10)
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, row := range rows {
+		if row.Stamp.Year() != noon.Year() || !row.ByReceipt || row.OccurredAt != nil {
+			t.Errorf("%s is placed at %v, by receipt %v, with occurred_at %v", row.EventID, row.Stamp, row.ByReceipt, row.OccurredAt)
+		}
+	}
+}
+
+// FC-47: a board boots with a plausible clock that is behind. Said to be unsynced
+// it decides nothing: numbers do.
 func TestFC47ClockBehindAfterABoot(t *testing.T) {
 	r := newRig(t)
 	r.play(step{"measured", `{"event_id":"a","tank":"A","source":"dev","epoch":1,"seq":1,"remaining":90,"occurred_at":` + ago(5) + `}`, "applied", false},
