@@ -76,7 +76,7 @@ func (r runs) key(from uint64) []byte {
 
 // parse reads a cursor's answer; ok is false past the end of this row's runs.
 func (r runs) parse(k, v []byte) (run event.Range, ok bool) {
-	if len(k) != len(r.prefix)+8 || !bytes.HasPrefix(k, r.prefix) {
+	if len(k) != len(r.prefix)+8 || len(v) != 8 || !bytes.HasPrefix(k, r.prefix) {
 		return event.Range{}, false
 	}
 	return event.Range{From: binary.BigEndian.Uint64(k[len(r.prefix):]), To: binary.BigEndian.Uint64(v)}, true
