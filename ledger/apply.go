@@ -258,7 +258,7 @@ func (b *batch) atLimit(e *event.Event, src *source) (bool, error) {
 		return false, nil
 	}
 	target, err := b.find(event.Identity{Source: e.ReversesSource, ID: e.Reverses})
-	return target == nil, err // what has its original does not park
+	return target == nil || !target.outcome.Accepted(), err // what has its original does not park
 }
 
 // reject keeps a well-formed event out of the set: its content stands in the
@@ -269,7 +269,11 @@ func (b *batch) reject(in *incoming, reason event.Reason) (Result, error) {
 	if _, err := b.keep(in.hash, in.Delivery, what, in.at); err != nil {
 		return Result{}, err
 	}
-	lsn, err := b.enter(in, &entry{outcome: Quarantined}, reason)
+	n := &entry{outcome: Quarantined}
+	if err := b.meetReversals(&in.Event, n, false); err != nil {
+		return Result{}, err
+	}
+	lsn, err := b.enter(in, n, reason)
 	return Result{Outcome: Quarantined, Reason: reason, LSN: lsn}, err
 }
 

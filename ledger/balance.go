@@ -105,7 +105,10 @@ func (b *batch) document(a *account) (Balance, error) {
 	asOf := b.lastMove(a.id)
 	suspect := t.suspects > 0 || a.inDoubt()
 	if s := a.inForce(); s != nil {
-		doc.Baseline = &Baseline{SumOf(amountOf(s)), s.id, a.baseline.source, timeOf(s.occurredAt)}
+		doc.Baseline = &Baseline{SumOf(amountOf(s)), s.id, a.baseline.source, nil}
+		if s.occurredAt >= earliest.UnixNano() { // a clock that was never set says nothing
+			doc.Baseline.OccurredAt = timeOf(s.occurredAt)
+		}
 		doc.MeasuredAt = timeOf(s.stamp)
 		doc.Discrepancy = a.discrepancy()
 		suspect = suspect || s.suspect

@@ -136,10 +136,11 @@ func (b *batch) reverse(in *incoming, a *account, n *entry) (Outcome, error) {
 }
 
 // meetReversals tells a new event of the reversals that were there before it. A
-// delta of their tank is taken back before it counts. Where the event is none,
-// they reverse nothing and never will: had they come after it they would have
-// been refused, so they leave the facts.
-func (b *batch) meetReversals(e *event.Event, n *entry) error {
+// delta of their tank is taken back before it counts; one that is refused may still
+// be accepted, and they go on waiting. Where the event is none, refused or not, they
+// reverse nothing and never will: had they come after it they would have been
+// refused, so they leave the facts.
+func (b *batch) meetReversals(e *event.Event, n *entry, accepted bool) error {
 	if b.meta.parked == 0 {
 		return nil
 	}
@@ -147,23 +148,27 @@ func (b *batch) meetReversals(e *event.Event, n *entry) error {
 	own := reversalPrefix(e.Identity(), e.Tank)
 	c := b.reversals.Cursor()
 	for k, v := c.Seek(all); bytes.HasPrefix(k, all); k, v = c.Next() {
-		b.meta.parked--
-		if e.Type.Delta() && bytes.HasPrefix(k, own) {
+		switch {
+		case !e.Type.Delta() || !bytes.HasPrefix(k, own):
+			if err := b.exclude(bytes.Clone(v)); err != nil {
+				return err
+			}
+		case accepted:
+			b.meta.parked--
 			n.flags |= flagReversed
-			continue
-		}
-		if err := b.exclude(bytes.Clone(v)); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-// exclude takes an accepted reversal out of the facts.
+// exclude takes an accepted reversal out of the facts; it waits for nothing more.
 func (b *batch) exclude(key []byte) error {
 	k, err := b.load(key)
 	if k == nil || err != nil {
 		return errOr(err)
+	}
+	if k.has(flagExcluded) {
+		return nil
 	}
 	id, hash, err := b.contentOf(k.lsn)
 	if err != nil {
@@ -174,6 +179,7 @@ func (b *batch) exclude(key []byte) error {
 	} else {
 		b.meta.facts.sub(factOf(id, hash))
 	}
+	b.meta.parked--
 	k.flags |= flagExcluded
 	return b.store(key, &k.entry)
 }

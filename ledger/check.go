@@ -134,14 +134,16 @@ func (c *checker) decide() {
 		if f.Type != event.Reversed {
 			continue
 		}
-		target := c.accepted[event.Identity{Source: f.ReversesSource, ID: f.Reverses}]
+		target := c.known[event.Identity{Source: f.ReversesSource, ID: f.Reverses}]
 		switch {
 		case target == nil:
 			f.parked = true
-		case target.Type.Delta() && target.Tank == f.Tank:
-			target.reversed = true
-		default:
+		case !target.Type.Delta() || target.Tank != f.Tank:
 			f.excluded = true
+		case !target.outcome.Accepted():
+			f.parked = true
+		default:
+			target.reversed = true
 		}
 	}
 	for _, all := range c.tanks {

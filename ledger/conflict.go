@@ -33,11 +33,12 @@ func (b *batch) contradict(in *incoming) (Result, error) {
 	res := Result{Outcome: Conflict, Reason: event.Conflict}
 	fresh := false // it contradicts something for the first time
 	var other uint64
+	var denied []*known
 	for _, k := range []*known{in.byNo, in.byID} {
-		if k == nil {
-			continue
+		if k == nil || bytes.Equal(k.hash[:], in.hash[:16]) {
+			continue // what an earlier copy of this very content left
 		}
-		other = k.lsn
+		denied, other = append(denied, k), k.lsn
 		fresh = fresh || !k.has(flagConflicted)
 		if err := b.flagConflict(k); err != nil {
 			return res, err
@@ -47,42 +48,45 @@ func (b *batch) contradict(in *incoming) (Result, error) {
 	if err != nil || !first && !fresh {
 		return res, err
 	}
-	if err := b.doubt(in.Event.Tank, in.ownStamp()); err != nil {
+	a, err := b.account(in.Event.Tank)
+	if err != nil {
 		return res, err
 	}
-	newNumber := in.Event.Numbered() && in.byNo == nil
+	n := &entry{outcome: Conflict}
+	if err := b.stamp(in, a, n); err != nil {
+		return res, err
+	}
+	b.doubt(a, n.stamp)
+	for _, k := range denied {
+		st, _ := parseStream(k.key)
+		of, err := b.account(st.tank)
+		if err != nil {
+			return res, err
+		}
+		b.doubt(of, k.stamp)
+	}
+	newNumbers := false // what it claims to stand for has arrived with it, whatever becomes of it
 	if in.Event.Numbered() {
 		in.seen.row.fenced = true
 		in.seen.row.changed = true
+		_, all := in.seen.covered(in.Event.Run())
+		newNumbers = in.byNo == nil || !all
 	}
-	if fresh || newNumber {
-		res.LSN, err = b.enter(in, &entry{outcome: Conflict}, event.Conflict)
+	if fresh || newNumbers {
+		res.LSN, err = b.enter(in, n, event.Conflict)
 	}
 	return res, err
 }
 
-// ownStamp is the stamp of an event that is kept out of the set: without effect on
-// others, but where it belongs.
-func (in *incoming) ownStamp() int64 {
-	switch {
-	case in.usable:
-		return in.Event.OccurredAt.UnixNano()
-	case in.Event.HasAge:
-		return in.at - in.Event.Age.Nanoseconds()
-	}
-	return in.at
-}
-
-// doubt makes a tank suspect until a baseline that is not older than the stamp.
-func (b *batch) doubt(tankID string, stamp int64) error {
-	a, err := b.account(tankID)
-	if err != nil || a == nil {
-		return err
+// doubt makes a tank suspect until a baseline that is not older than the stamp. A
+// tank without an account gets none by a conflict.
+func (b *batch) doubt(a *account, stamp int64) {
+	if a == nil {
+		return
 	}
 	a.doubt = max(a.doubt, stamp, beforeAll+1)
 	a.revision++
 	a.changed = true
-	return nil
 }
 
 // flagConflict marks the entry that was met with other content. In the facts,
@@ -101,11 +105,7 @@ func (b *batch) flagConflict(k *known) error {
 		b.meta.facts.add(conflictOf(id))
 	}
 	k.flags |= flagConflicted
-	st, _ := parseStream(k.key)
-	if err := b.doubt(st.tank, k.stamp); err != nil {
-		return err
-	}
-	if st.kind == numbered {
+	if st, _ := parseStream(k.key); st.kind == numbered {
 		s, err := b.see(st.tank, st.source, dotOfKey(k.key).Epoch)
 		if err != nil {
 			return err

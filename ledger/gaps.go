@@ -8,27 +8,33 @@ import (
 	"oxyd/internal/event"
 )
 
-// complete tells whether every number that may still change the balance has
-// come, and whether every number that may change the totals has (R10). Of each
-// stream the highest gap decides: what is missing below it happened earlier.
+// gapsJudged bounds how many gaps of one watermark, the highest ones, complete
+// holds against the baseline. Those below them are taken for older.
+const gapsJudged = 64
+
+// complete tells whether every number that may still change the balance has come,
+// and whether every number that may change the totals has (R10).
 func (b *batch) complete(a *account) (balance, totals bool, err error) {
 	balance, totals = true, true
-	missing := func(st stream, epoch uint64, gap event.Range) error {
-		totals = false
-		if !balance {
-			return errEnough
-		}
-		var err error
-		balance, err = b.inside(a, st, event.Dot{Epoch: epoch, Seq: gap.To})
+	missing := func(r runs, st stream, epoch uint64, run event.Range) (err error) {
+		judged := 0
+		r.lacking(run, func(gap event.Range) bool {
+			totals = false
+			if !balance {
+				err = errEnough
+				return false
+			}
+			var byDot bool
+			balance, byDot, err = b.inside(a, st, event.Dot{Epoch: epoch, Seq: gap.To})
+			judged++
+			// By number, what lacks below a number that is inside is inside too.
+			return err == nil && !(balance && byDot) && judged < gapsJudged
+		})
 		return err
 	}
 	prefix := append([]byte(a.id), 0)
 	if err = b.forOpen(prefix, func(r runs, st stream, epoch uint64) error {
-		gap, ok := r.lastGap()
-		if !ok {
-			return errRow
-		}
-		return missing(st, epoch, gap)
+		return missing(r, st, epoch, event.Range{From: 1, To: r.row.most})
 	}); err == nil {
 		err = b.forSkips(prefix, missing)
 	}
@@ -63,9 +69,9 @@ func (b *batch) forOpen(prefix []byte, fn func(r runs, st stream, epoch uint64) 
 	return nil
 }
 
-// forSkips calls fn for every declared skip below the prefix of which a number
-// has still not come.
-func (b *batch) forSkips(prefix []byte, fn func(st stream, epoch uint64, gap event.Range) error) error {
+// forSkips calls fn for every declared skip below the prefix, whether its numbers
+// have come or not.
+func (b *batch) forSkips(prefix []byte, fn func(r runs, st stream, epoch uint64, run event.Range) error) error {
 	c := b.skipped.Cursor()
 	for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		st, epoch, ok := parseSeenKey(k[:len(k)-8])
@@ -77,36 +83,28 @@ func (b *batch) forSkips(prefix []byte, fn func(st stream, epoch uint64, gap eve
 		if err != nil {
 			return err
 		}
-		to, missing := r.lastMissing(run)
-		if !missing {
-			continue
-		}
-		run.To = to
-		if err := fn(st, epoch, run); err != nil {
+		if err := fn(r, st, epoch, run); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// inside reports whether a number that has not come is surely before the
-// baseline in force, so that it cannot change the balance.
-func (b *batch) inside(a *account, st stream, d event.Dot) (bool, error) {
+// inside reports whether a number that has not come is surely before the baseline
+// in force, so that it cannot change the balance, and whether numbers tell so.
+func (b *batch) inside(a *account, st stream, d event.Dot) (inside, byDot bool, err error) {
 	s := a.inForce()
 	if s == nil {
-		return false, nil
+		return false, false, nil
 	}
-	if *a.baseline == st {
-		return d.Compare(s.dot) < 0, nil
+	if upTo, byDot := s.sorts(st, *a.baseline); byDot {
+		return d.Compare(upTo) <= 0, true, nil
 	}
-	if upTo, ok := s.covers[st.source]; ok {
-		return d.Compare(upTo) <= 0, nil
-	}
-	// By stamp: what the source numbered later happened later.
+	// By stamp: it happened before what the source numbered next.
 	k, v := b.entries.Cursor().Seek(st.at(event.Dot{Epoch: d.Epoch, Seq: d.Seq + 1}))
 	if !bytes.HasPrefix(k, st.prefix()) {
-		return false, nil
+		return false, false, nil
 	}
 	n, err := decodeEntry(v)
-	return err == nil && n.stamp <= s.stamp, err
+	return err == nil && n.stamp <= s.stamp, false, err
 }

@@ -138,7 +138,7 @@ func readRecord(k, v []byte) (Record, error) {
 	out.Stamp, out.ByReceipt, out.Retained = timeOf(r.stamp), r.byReceipt, r.retained
 	out.EventID, out.Source, out.Epoch, out.Seq = e.ID, e.Source, e.Dot.Epoch, e.Dot.Seq
 	out.Operation, out.Reverses, out.ReversesSource, out.Suspect = e.Operation, e.Reverses, e.ReversesSource, e.Suspect
-	if !e.OccurredAt.IsZero() {
+	if !e.OccurredAt.Before(earliest) { // a clock that was never set says nothing
 		out.OccurredAt = &e.OccurredAt
 	}
 	if e.Type == event.Measured || e.Type.Delta() {

@@ -27,8 +27,12 @@ func moveKey(key []byte, stamp int64) []byte {
 	return append(k, key[n:]...)
 }
 
-// moveStamp reads the stamp of a key below the tank's prefix.
+// moveStamp reads the stamp of a key below the tank's prefix; a damaged key has
+// none, and decodeMove refuses it.
 func moveStamp(k []byte, prefix int) int64 {
+	if len(k) < prefix+8 {
+		return beforeAll
+	}
 	return int64(binary.BigEndian.Uint64(k[prefix:]) ^ (1 << 63))
 }
 
@@ -43,6 +47,9 @@ func (d *delta) appendMove(e encoder) []byte {
 }
 
 func decodeMove(k, v []byte, prefix int) (*delta, error) {
+	if len(k) < prefix+8 {
+		return nil, errRow
+	}
 	n := entry{stamp: moveStamp(k, prefix)}
 	d := decoder{b: v}
 	n.typ = event.Type(d.u8())

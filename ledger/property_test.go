@@ -110,7 +110,7 @@ func TestFC26TwoHundredMessages(t *testing.T) {
 }
 
 func sameInEveryOrder(t *testing.T, rt *rapid.T, set []Delivery) {
-	digest := ""
+	digest, state := "", ""
 	for range 3 {
 		r := newRigIn(t, memoryDir(t), Tank{ID: "A", Initial: grams(500)})
 		deliver(rt, r, set, rapid.Uint64().Draw(rt, "order"))
@@ -129,6 +129,18 @@ func sameInEveryOrder(t *testing.T, rt *rapid.T, set []Delivery) {
 		}
 		if s.Digest != digest {
 			rt.Fatalf("another order gives another state:\n%s", dump(r))
+		}
+		if err := r.l.view(func(b *batch) error {
+			rows, err := b.stateOf()
+			if state == "" {
+				state = rows
+			}
+			if rows != state {
+				rt.Fatalf("another order gives other rows:\n%s\nand\n%s", state, rows)
+			}
+			return err
+		}); err != nil {
+			rt.Fatal(err)
 		}
 		r.end()
 	}
@@ -256,9 +268,25 @@ func compareGaps(rt *rapid.T, set runs, model map[uint64]bool) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		rt.Fatalf("missing: got %v, want %v", got, want)
 	}
-	last, ok := set.lastGap()
-	if ok != (len(want) > 0) || ok && last != want[len(want)-1] {
-		rt.Fatalf("last gap: got %v %v, want the last of %v", last, ok, want)
+	run := event.Range{From: rapid.Uint64Range(1, 70).Draw(rt, "lacking from"), To: rapid.Uint64Range(1, 80).Draw(rt, "lacking to")}
+	want = nil
+	for n := run.To; n >= run.From; n-- {
+		if model[n] {
+			continue
+		}
+		if k := len(want); k > 0 && want[k-1].From == n+1 {
+			want[k-1].From = n
+		} else {
+			want = append(want, event.Range{From: n, To: n})
+		}
+	}
+	got = nil
+	set.lacking(run, func(gap event.Range) bool {
+		got = append(got, gap)
+		return true
+	})
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		rt.Fatalf("lacking in %v: got %v, want %v", run, got, want)
 	}
 }
 

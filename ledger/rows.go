@@ -75,6 +75,9 @@ func entryKey(e *event.Event, stamp int64) []byte {
 
 func dotOfKey(key []byte) event.Dot {
 	n := len(key)
+	if n < 16 {
+		return event.Dot{} // a damaged key
+	}
 	return event.Dot{
 		Epoch: binary.BigEndian.Uint64(key[n-16:]),
 		Seq:   binary.BigEndian.Uint64(key[n-8:]),

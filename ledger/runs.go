@@ -76,7 +76,7 @@ func (r runs) key(from uint64) []byte {
 
 // parse reads a cursor's answer; ok is false past the end of this row's runs.
 func (r runs) parse(k, v []byte) (run event.Range, ok bool) {
-	if len(k) != len(r.prefix)+8 || !bytes.HasPrefix(k, r.prefix) {
+	if len(k) != len(r.prefix)+8 || len(v) != 8 || !bytes.HasPrefix(k, r.prefix) {
 		return event.Range{}, false
 	}
 	return event.Range{From: binary.BigEndian.Uint64(k[len(r.prefix):]), To: binary.BigEndian.Uint64(v)}, true
@@ -177,29 +177,23 @@ func (r runs) gaps(visit func(event.Range) bool) {
 	}
 }
 
-// lastGap gives the highest run of numbers that are missing below a greater one.
-func (r runs) lastGap() (gap event.Range, ok bool) {
-	if r.row.above == 0 {
-		return event.Range{}, false
-	}
-	c, have, ok := r.at(r.row.most)
-	if !ok {
-		return event.Range{}, false
-	}
-	low := r.row.low
-	if prev, before := r.parse(c.Prev()); before {
-		low = prev.To
-	}
-	return event.Range{From: low + 1, To: have.From - 1}, true
-}
-
-// lastMissing gives the greatest number of the run that is not accounted for.
-func (r runs) lastMissing(run event.Range) (n uint64, ok bool) {
-	n = run.To
-	if r.row.above > 0 {
-		if _, have, ok := r.at(n); ok && have.From <= n {
-			n = have.From - 1 // runs do not touch: this one is missing, or low
+// lacking calls visit for every gap within the run, highest first, until it answers
+// false. What lies beyond the greatest accounted number lacks too.
+func (r runs) lacking(run event.Range, visit func(gap event.Range) bool) {
+	c := r.bucket.Cursor()
+	for run.To >= run.From && run.To > r.row.low {
+		low := r.row.low
+		have, ok := r.parse(before(c, r.key(run.To+1)))
+		if ok && have.To >= run.To {
+			run.To = have.From - 1 // at least low + 1, for runs do not touch
+			continue
 		}
+		if ok {
+			low = have.To
+		}
+		if !visit(event.Range{From: max(run.From, low+1), To: run.To}) {
+			return
+		}
+		run.To = low
 	}
-	return n, n >= run.From && n > r.row.low
 }

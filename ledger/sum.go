@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -64,8 +65,12 @@ func (s Sum) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads what MarshalJSON writes: no exponent, whose size would be the
+// size of the work, and no other base.
 func (s *Sum) UnmarshalJSON(text []byte) error {
+	if len(text) > 64 || len(bytes.Trim(text, "-.0123456789")) > 0 {
+		return fmt.Errorf("parse sum %.64q", text)
+	}
 	r, ok := new(big.Rat).SetString(string(text))
 	if !ok {
 		return fmt.Errorf("parse sum %q", text)

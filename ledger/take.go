@@ -19,7 +19,7 @@ func (b *batch) admit(in *incoming) (*account, error) {
 // take puts an event that has its stamp into the set, and its outcome into n.
 func (b *batch) take(in *incoming, a *account, n *entry) (err error) {
 	e := &in.Event
-	if err := b.meetReversals(e, n); err != nil {
+	if err := b.meetReversals(e, n, true); err != nil {
 		return err
 	}
 	switch e.Type {

@@ -16,6 +16,13 @@ var mutants = []mutant{
 		pkg:  "./ledger", run: "FC21",
 	},
 	{
+		name: "effect and mark in two transactions",
+		file: "ledger/ledger.go",
+		old:  "\t\tif err := fn(b); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn b.flush()\n\t})\n",
+		new:  "\t\treturn fn(b)\n\t})\n\tif err == nil {\n\t\terr = l.file.Update(func(tx *bbolt.Tx) error {\n\t\t\tb.attach(tx)\n\t\t\treturn b.flush()\n\t\t})\n\t}\n",
+		pkg:  "./ledger", run: "OneTransaction",
+	},
+	{
 		name: "a bare watermark without ranges",
 		file: "ledger/runs.go",
 		old:  "\tjoins := run.From <= r.row.low+1\n",
@@ -256,8 +263,8 @@ var mutants = []mutant{
 	{
 		name: "a reversal before its original is forgotten",
 		file: "ledger/business.go",
-		old:  "\t\t\tn.flags |= flagReversed\n\t\t\tcontinue\n",
-		new:  "\t\t\tcontinue\n",
+		old:  "\t\t\tn.flags |= flagReversed\n",
+		new:  "",
 		pkg:  "./ledger", run: "Reversals",
 	},
 	{
@@ -574,5 +581,40 @@ var mutants = []mutant{
 		old:  "event.Measured && !receipts[0].Again {",
 		new:  "event.Measured {",
 		pkg:  "./internal/e2e", run: "RepeatedMeasurement",
+	},
+	{
+		name: "a refused number is placed by its receipt",
+		file: "ledger/apply.go",
+		old:  "\t\tif err := b.stamp(in, a, n); err != nil {\n\t\t\treturn 0, err\n\t\t}\n",
+		new:  "\t\tif err := b.stamp(in, a, n); err != nil {\n\t\t\treturn 0, err\n\t\t}\n\t\tif !in.usable {\n\t\t\tn.stamp = in.at\n\t\t}\n",
+		pkg:  "./ledger", run: "RefusedNumbers",
+	},
+	{
+		name: "only the highest gap is held against the baseline",
+		file: "ledger/gaps.go",
+		old:  " && judged < gapsJudged\n",
+		new:  " && judged < 1\n",
+		pkg:  "./ledger", run: "EveryGap",
+	},
+	{
+		name: "a contradiction that comes again raises doubt again",
+		file: "ledger/conflict.go",
+		old:  "if k == nil || bytes.Equal(k.hash[:], in.hash[:16]) {",
+		new:  "if k == nil {",
+		pkg:  "./ledger", run: "OfTheirOwn",
+	},
+	{
+		name: "a reversal of what is refused as no delta stays in the facts",
+		file: "ledger/business.go",
+		old:  "\t\tcase !e.Type.Delta() || !bytes.HasPrefix(k, own):\n",
+		new:  "\t\tcase n.outcome != Quarantined && (!e.Type.Delta() || !bytes.HasPrefix(k, own)):\n",
+		pkg:  "./ledger", run: "EveryOrderOfReversals",
+	},
+	{
+		name: "the digest hangs on what the config lists",
+		file: "ledger/digest.go",
+		old:  "\t\tif a.opening == nil && a.baseline == nil && ",
+		new:  "\t\tif false && ",
+		pkg:  "./ledger", run: "LeavesEmpty",
 	},
 }
