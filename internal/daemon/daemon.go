@@ -97,8 +97,8 @@ func (b *board) open() error {
 	for _, w := range b.cfg.Warnings {
 		b.log.Warn().Msg(w.String())
 	}
-	if err := os.MkdirAll(b.cfg.DataDir, 0o700); err != nil {
-		return fmt.Errorf("make data directory: %w", err)
+	if err := boltfile.MakeDir(b.cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
 	}
 	var err error
 	if b.clock, err = clock.New(); err != nil {
