@@ -100,7 +100,7 @@ func (l *Ledger) Content(id event.Identity) (e event.Event, ok bool, err error) 
 		if err != nil {
 			return err
 		}
-		e, err = event.DecodeCanonical(r.canonical)
+		e, err = r.event()
 		ok = err == nil
 		return err
 	})

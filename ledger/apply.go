@@ -304,7 +304,7 @@ func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, 
 		}
 	}
 	lsn, err = b.writeJournal(record{kind: recordEvent, receipt: in.at, outcome: n.outcome, reason: reason,
-		retained: in.Retained, overlap: in.overlap, byReceipt: n.has(flagByReceipt), stamp: n.stamp, canonical: b.canonical})
+		retained: in.Retained, overlap: in.overlap, byReceipt: n.has(flagByReceipt), stamp: n.stamp, written: e})
 	if err != nil {
 		return 0, err
 	}

@@ -45,6 +45,9 @@ func Verify(path string) (v Verified, err error) {
 				return fmt.Errorf("verify %s: %w", path, ErrNoAccount)
 			}
 		}
+		if schema := boltfile.SchemaOf(tx); schema != Schema {
+			return fmt.Errorf("verify %s: its schema is %d, known is %d: %w", path, schema, Schema, boltfile.ErrSchema)
+		}
 		b := &batch{rowState: newRowState()}
 		b.attach(tx)
 		if b.meta, err = decodeMeta(b.metaRow.Get([]byte("state"))); err != nil {

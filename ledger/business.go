@@ -165,7 +165,7 @@ func (b *batch) exclude(key []byte) error {
 	if k == nil || err != nil {
 		return errOr(err)
 	}
-	id, hash, err := b.contentOf(k.lsn)
+	id, hash, err := b.contentOf(&k.entry)
 	if err != nil {
 		return err
 	}

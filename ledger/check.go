@@ -91,7 +91,10 @@ func (c *checker) read(k, v []byte) error {
 	if r.kind != recordEvent {
 		return c.readDecision(&r)
 	}
-	e, err := event.DecodeCanonical(r.canonical)
+	e, err := r.event()
+	if err == nil { // and one that a message can carry
+		e, err = event.DecodeCanonical(e.AppendCanonical(nil))
+	}
 	if err != nil {
 		return fmt.Errorf("journal row %d: %w", c.lsn, err)
 	}

@@ -130,7 +130,7 @@ func readRecord(k, v []byte) (Record, error) {
 		out.Stamp, out.About, out.Kept, out.Overruled, out.Note = timeOf(r.stamp), r.target, d.ID, d.Overruled, d.Note
 		return out, nil
 	}
-	e, err := event.DecodeCanonical(r.canonical)
+	e, err := r.event()
 	if err != nil {
 		return Record{}, err
 	}

@@ -53,8 +53,9 @@ import (
 	"oxyd/internal/boltfile"
 )
 
-// Schema is the version of the buckets above; a file of a newer one is refused.
-const Schema = 1
+// Schema is the version of the buckets above; a file of any other one is refused.
+// In 1, which was never released, the journal held canonical JSON.
+const Schema = 2
 
 // Defaults of the bounds in Options (contract section 5).
 const (
@@ -155,7 +156,7 @@ var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "ski
 // that acknowledging a duplicate of it is safe.
 func Open(o Options) (*Ledger, error) {
 	o.fill()
-	file, err := boltfile.Open(o.Path, boltfile.Options{Kind: "ledger", Schema: Schema,
+	file, err := boltfile.Open(o.Path, boltfile.Options{Kind: "ledger", Schema: Schema, Oldest: Schema,
 		MaxBytes: o.MaxBytes, Buckets: slices.Concat(buckets, outBuckets), Log: o.Log})
 	if err != nil {
 		return nil, err

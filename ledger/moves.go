@@ -32,27 +32,40 @@ func moveStamp(k []byte, prefix int) int64 {
 	return int64(binary.BigEndian.Uint64(k[prefix:]) ^ (1 << 63))
 }
 
-const moveBytes = 11
+// moveBytes is the most that the value of a move takes.
+const moveBytes = 1 + binary.MaxVarintLen64
 
 func (d *delta) appendMove(e encoder) []byte {
-	e.u8(uint8(d.typ))
-	e.bool(d.byReceipt)
-	e.bool(d.suspect)
-	e.i64(d.amount)
+	flags := uint8(d.typ)
+	if d.byReceipt {
+		flags |= moveByReceipt
+	}
+	if d.suspect {
+		flags |= moveSuspect
+	}
+	e.u8(flags)
+	e.uvarint(uint64(d.amount))
 	return e
 }
+
+// The first byte of a move's value is its type with these.
+const (
+	moveByReceipt uint8 = 1 << 7
+	moveSuspect   uint8 = 1 << 6
+)
 
 func decodeMove(k, v []byte, prefix int) (*delta, error) {
 	n := entry{stamp: moveStamp(k, prefix)}
 	d := decoder{b: v}
-	n.typ = event.Type(d.u8())
-	if d.bool() {
+	flags := d.u8()
+	n.typ = event.Type(flags &^ (moveByReceipt | moveSuspect))
+	if flags&moveByReceipt != 0 {
 		n.flags |= flagByReceipt
 	}
-	if d.bool() {
+	if flags&moveSuspect != 0 {
 		n.flags |= flagSuspect
 	}
-	n.amount = d.i64()
+	n.amount = int64(d.uvarint())
 	key := append(bytes.Clone(k[:prefix]), k[prefix+8:]...)
 	return deltaOf(key, &n), d.done()
 }

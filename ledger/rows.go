@@ -122,25 +122,27 @@ func (n *entry) effective() bool {
 	return n.typ.Delta() && n.outcome.Accepted() && !n.has(flagReversed) && !n.has(flagOutdone)
 }
 
-const entryBytes = 43
+// entryBytes is the most that an entry takes.
+const entryBytes = 1 + 1 + 8 + 16 + 2*binary.MaxVarintLen64
 
 func (n *entry) encode() []byte { return n.append(make(encoder, 0, entryBytes)) }
 
 func (n *entry) append(e encoder) []byte {
-	e.u8(uint8(n.outcome))
-	e.u8(uint8(n.typ))
+	e.u8(uint8(n.typ)<<4 | uint8(n.outcome))
 	e.u8(n.flags)
-	e.u64(n.lsn)
 	e.i64(n.stamp)
-	e.i64(n.amount)
-	return append(e, n.hash[:]...)
+	e = append(e, n.hash[:]...)
+	e.uvarint(n.lsn)
+	e.uvarint(uint64(n.amount))
+	return e
 }
 
 func decodeEntry(row []byte) (entry, error) {
 	d := decoder{b: row}
-	n := entry{outcome: Outcome(d.u8()), typ: event.Type(d.u8()), flags: d.u8(),
-		lsn: d.u64(), stamp: d.i64(), amount: d.i64()}
+	kind := d.u8()
+	n := entry{outcome: Outcome(kind & 0xf), typ: event.Type(kind >> 4), flags: d.u8(), stamp: d.i64()}
 	copy(n.hash[:], d.take(16))
+	n.lsn, n.amount = d.uvarint(), int64(d.uvarint())
 	return n, d.done()
 }
 

@@ -263,7 +263,7 @@ func (c *Config) LedgerClientID() string {
 	return "oxyd-" + c.Site + "-" + c.Ledger.ID + "-ledger"
 }
 
-// DefaultLedgerMaxBytes is 4 GiB, some nine million events, or the most that a
+// DefaultLedgerMaxBytes is 4 GiB, some sixteen million events, or the most that a
 // 32-bit board maps: 512 MiB.
 func DefaultLedgerMaxBytes() Size {
 	if strconv.IntSize == 32 {
