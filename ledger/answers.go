@@ -96,7 +96,7 @@ func (l *Ledger) Content(id event.Identity) (e event.Event, ok bool, err error) 
 		if k == nil || err != nil {
 			return err
 		}
-		r, err := parseRecord(b.journal.Get(lsnKey(k.lsn)))
+		r, err := parseRecord(b.row(k.lsn))
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (l *Ledger) Backup(w io.Writer, size func(int64)) error {
 // Verified is what Verify found in a sound file.
 type Verified struct {
 	Incarnation uint64 `json:"incarnation"`
-	Rows        uint64 `json:"journal_rows"`
+	Rows        uint64 `json:"journal_rows"` // written so far; pruned ones are not there any more
 	Tanks       uint64 `json:"tanks"`
 	Digest      string `json:"digest"`
 	Facts       string `json:"facts"`
@@ -51,6 +51,9 @@ func Verify(path string) (v Verified, err error) {
 		b := &batch{rowState: newRowState()}
 		b.attach(tx)
 		if b.meta, err = decodeMeta(b.metaRow.Get([]byte("state"))); err != nil {
+			return err
+		}
+		if b.gone, err = decodePruned(b.metaRow.Get([]byte("pruned"))); err != nil {
 			return err
 		}
 		if err := b.check(); err != nil {

@@ -63,7 +63,7 @@ func identityBytes(id event.Identity) []byte {
 // contentOf reads identity and content hash of a journalled event. A row that does
 // not give the content that its entry stands for is damaged.
 func (b *batch) contentOf(n *entry) (event.Identity, event.Hash, error) {
-	r, err := parseRecord(b.journal.Get(lsnKey(n.lsn)))
+	r, err := parseRecord(b.row(n.lsn))
 	if err != nil {
 		return event.Identity{}, event.Hash{}, fmt.Errorf("journal row %d: %w", n.lsn, err)
 	}

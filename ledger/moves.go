@@ -112,13 +112,13 @@ func (b *batch) scanDots(x stream, from, to event.Dot, visit func(*delta)) error
 
 // lastMove gives the greatest stamp of an effective delta of the tank, or
 // beforeAll.
-func (b *batch) lastMove(tankID string) int64 {
-	prefix := append([]byte(tankID), 0)
+func (b *batch) lastMove(a *account) int64 {
+	prefix := append([]byte(a.id), 0)
 	k, _ := lastOf(b.moves.Cursor(), prefix)
 	if k == nil {
-		return beforeAll
+		return a.goneUpTo()
 	}
-	return moveStamp(k, len(prefix))
+	return max(moveStamp(k, len(prefix)), a.goneUpTo())
 }
 
 // endOfStream is beyond every dot.
@@ -135,30 +135,36 @@ func (b *batch) nothingAfter(a *account, s *snapshot, st stream) (bool, error) {
 		}
 		stamps = stamps || !byDot
 	}
-	return !stamps || b.lastMove(a.id) <= s.stamp, nil
+	return !stamps || b.lastMove(a) <= s.stamp, nil
 }
 
 // tallyAfter adds up the effective deltas after a snapshot.
 func (b *batch) tallyAfter(a *account, s *snapshot, st stream) (tally, error) {
 	var t tally
+	err := b.forAfter(a, s, st, func(d *delta, byStamp bool) { t.count(d, byStamp, +1) })
+	return t, err
+}
+
+// forAfter visits the effective deltas after a snapshot that are still there.
+func (b *batch) forAfter(a *account, s *snapshot, st stream, visit func(d *delta, byStamp bool)) error {
 	stamped := func(d *delta) {
 		if after, byStamp := d.after(s, st); after && byStamp {
-			t.count(d, true, +1)
+			visit(d, true)
 		}
 	}
 	if err := b.scanStamps(a.id, s.stamp, math.MaxInt64, stamped); err != nil {
-		return t, err
+		return err
 	}
 	for _, x := range a.order {
 		upTo, byDot := s.sorts(x, st)
 		if !byDot {
 			continue
 		}
-		if err := b.scanDots(x, upTo, endOfStream, func(d *delta) { t.count(d, false, +1) }); err != nil {
-			return t, err
+		if err := b.scanDots(x, upTo, endOfStream, func(d *delta) { visit(d, false) }); err != nil {
+			return err
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // shift is what changes when one snapshot takes the place of another before it in

@@ -172,6 +172,7 @@ type head struct {
 	after      tally     // after last
 	between    tally     // after prev and not after last
 	newest     event.Dot // greatest dot of any entry of this stream
+	gone       carry
 }
 
 func (e *encoder) snapshot(s *snapshot) {
@@ -216,12 +217,13 @@ func (h *head) encode() []byte {
 	e.tally(&h.after)
 	e.tally(&h.between)
 	e.dot(h.newest)
+	e.carry(&h.gone)
 	return e
 }
 
 func decodeHead(row []byte) (*head, error) {
 	d := decoder{b: row}
-	h := &head{last: d.snapshot(), prev: d.snapshot(), after: d.tally(), between: d.tally(), newest: d.dot()}
+	h := &head{last: d.snapshot(), prev: d.snapshot(), after: d.tally(), between: d.tally(), newest: d.dot(), gone: d.carry()}
 	return h, d.done()
 }
 
@@ -230,6 +232,7 @@ type tank struct {
 	registered int64   // receipt instant of the first mention
 	opening    *Sum    // before everything; fixed once journalled
 	all        tally   // over all effective deltas: the totals
+	gone       tally   // over those of them that were pruned
 	latest     int64   // greatest stamp so far, of any event
 	baseline   *stream // whose last snapshot is the one in force
 	doubt      int64   // greatest stamp of an event that a conflict is about; a baseline from then on repairs it
@@ -244,6 +247,7 @@ func (t *tank) encode() []byte {
 		e.sum(*t.opening)
 	}
 	e.tally(&t.all)
+	e.tally(&t.gone)
 	e.i64(t.latest)
 	e.bool(t.baseline != nil)
 	if t.baseline != nil {
@@ -262,7 +266,7 @@ func decodeTank(id string, row []byte) (*tank, error) {
 		s := d.sum()
 		t.opening = &s
 	}
-	t.all, t.latest = d.tally(), d.i64()
+	t.all, t.gone, t.latest = d.tally(), d.tally(), d.i64()
 	if d.bool() {
 		t.baseline = &stream{tank: id, source: d.text(), kind: d.u8()}
 	}
