@@ -172,7 +172,7 @@ func TestReversalsOfWhatWasPruned(t *testing.T) {
 	s, _ := r.l.Status()
 	r.want("parked, as its original is in quarantine", s.Parked, 1)
 	for _, of := range []int{5, 6, 12} {
-		r.play(step{"reversed", reversal(fmt.Sprint("late", of), of, -5*3600), "quarantined/older_than_window", false})
+		r.play(step{"reversed", reversal(fmt.Sprint("late", of), of, -6*3600), "quarantined/older_than_window", false})
 	}
 	r.want("total", r.doc("A").Totals.Consumed, "12 g")
 	if err := r.l.update(func(b *batch) error { return b.dropKept(list[0].ID) }); err != nil {
