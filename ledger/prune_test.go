@@ -536,3 +536,38 @@ func TestPruningInSlices(t *testing.T) {
 	s, _ = r.l.Status()
 	r.want("revision", s.Revision, before)
 }
+
+// What an operator has had accepted goes like everything else; what was said about it
+// stays, and what is still in quarantine keeps its row.
+func TestRetriedEventsGo(t *testing.T) {
+	r := newPruning(t, Tank{ID: "A"}).with(func(o *Options) { o.Closed = true })
+	refused := func(id, amount string) string {
+		return fmt.Sprintf(`{"event_id":%q,"tank":"Z","amount":%s,"occurred_at":%s}`, id, amount, ago(60))
+	}
+	for i, id := range []string{"retried", "discarded", "left"} {
+		r.send("consumed", refused(id, fmt.Sprint(i+1)))
+	}
+	list, err := r.l.Quarantine(5)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("quarantine: %+v, %v", list, err)
+	}
+	if _, err := r.l.Retry(list[2].ID, "", "ours"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.l.Discard(list[1].ID, "not ours"); err != nil {
+		t.Fatal(err)
+	}
+	r.want("went", r.later(3*time.Hour), 2)
+	r.want("total", r.doc("Z").Totals.Consumed, "1 g")
+	for id, want := range map[string]event.Reason{"retried": event.UnknownTank, "discarded": event.UnknownTank, "left": event.UnknownTank} {
+		res := r.send("consumed", refused(id, map[string]string{"retried": "1", "discarded": "2", "left": "3"}[id]))
+		if res.Outcome != Quarantined || res.Reason != want {
+			t.Errorf("%s: %+v, want quarantined as %s", id, res, want)
+		}
+	}
+	d, err := r.l.Retry(list[2].ID, "", "again")
+	if !errors.Is(err, ErrNotRetryable) && d.Changed {
+		t.Errorf("a second retry: %+v, %v", d, err)
+	}
+	r.want("total", r.doc("Z").Totals.Consumed, "1 g")
+}

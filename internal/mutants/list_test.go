@@ -207,8 +207,8 @@ var mutants = []mutant{
 	{
 		name: "the dedup window refuses nothing",
 		file: "ledger/apply.go",
-		old:  "\tcase b.tooOld(in):\n",
-		new:  "\tcase false:\n",
+		old:  "\tcase b.tooOld(in) && ",
+		new:  "\tcase false && ",
 		pkg:  "./ledger", run: "Window",
 	},
 	{
@@ -403,8 +403,8 @@ var mutants = []mutant{
 	{
 		name: "marks have no bound",
 		file: "ledger/apply.go",
-		old:  "\tcase in.unmarked() && b.gone.marks >= uint64(b.l.opt.MaxMarks):\n",
-		new:  "\tcase false:\n",
+		old:  "\tcase in.unmarked() && b.gone.marks >= uint64(b.l.opt.MaxMarks) && ",
+		new:  "\tcase false && ",
 		pkg:  "./ledger", run: "OperationsAndMarks",
 	},
 	{
