@@ -96,11 +96,11 @@ func (l *Ledger) Content(id event.Identity) (e event.Event, ok bool, err error) 
 		if k == nil || err != nil {
 			return err
 		}
-		r, err := parseRecord(b.journal.Get(lsnKey(k.lsn)))
+		r, err := parseRecord(b.row(k.lsn))
 		if err != nil {
 			return err
 		}
-		e, err = event.DecodeCanonical(r.canonical)
+		e, err = r.event()
 		ok = err == nil
 		return err
 	})

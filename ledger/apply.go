@@ -22,6 +22,7 @@ type incoming struct {
 	byID   *known // what stands under its identity
 
 	overlap  bool           // some of its numbers were accounted for before it
+	reused   bool           // its number is that of a pruned event
 	pardoned []event.Reason // rules that an operator has overruled for it
 }
 
@@ -77,10 +78,7 @@ func (b *batch) decide(d *Delivery, wall, at int64) (Result, error) {
 	if d.Event.Numbered() {
 		var all bool
 		if in.overlap, all = in.seen.covered(d.Event.Run()); all {
-			// Accounted for within another event's run, or declared by an event
-			// that is gone: nothing is left to compare the content with.
-			b.meta.unverified++
-			return Result{Outcome: Duplicate}, nil
+			return b.unverified(in)
 		}
 	}
 	reason, err := b.refuse(in)
@@ -114,11 +112,7 @@ func (b *batch) welcome(name string, at int64) error {
 	if s != nil || err != nil {
 		return err
 	}
-	s = &source{first: at, last: at, events: 1, changed: true}
-	prefix := idKey(name, "")
-	if k, _ := b.ids.Cursor().Seek(prefix); bytes.HasPrefix(k, prefix) {
-		s.named = 1
-	}
+	s = &source{first: at, last: at, events: 1, named: b.anyID(name), changed: true}
 	b.sources[name] = s
 	b.meta.sources++
 	return nil
@@ -225,9 +219,12 @@ func (b *batch) refuse(in *incoming) (event.Reason, error) {
 	switch {
 	case in.Retained && e.Type.Delta() && !e.Numbered() && !in.usable && !in.pardons(event.RetainedDelta):
 		return event.RetainedDelta, nil
-	case !e.Numbered() && in.usable && e.OccurredAt.UnixNano() < in.wall-b.l.opt.DedupWindow.Nanoseconds() &&
-		!in.pardons(event.OlderThanWindow):
+	case b.tooOld(in) && !in.pardons(event.OlderThanWindow):
 		return event.OlderThanWindow, nil
+	case in.unmarked() && b.gone.marks >= uint64(b.l.opt.MaxMarks) && !in.pardons(event.Limit):
+		b.gone.refused++
+		b.gone.changed = true
+		return event.Limit, nil
 	case e.Numbered() && e.Dot.Epoch < src.newest && !in.usable && b.epochs.Get(epochKey(e.Source, e.Dot.Epoch)) == nil &&
 		!in.pardons(event.OldEpoch):
 		return event.OldEpoch, nil
@@ -308,7 +305,7 @@ func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, 
 		}
 	}
 	lsn, err = b.writeJournal(record{kind: recordEvent, receipt: in.at, outcome: n.outcome, reason: reason,
-		retained: in.Retained, overlap: in.overlap, byReceipt: n.has(flagByReceipt), stamp: n.stamp, canonical: b.canonical})
+		retained: in.Retained, overlap: in.overlap, byReceipt: n.has(flagByReceipt), stamp: n.stamp, written: e})
 	if err != nil {
 		return 0, err
 	}
@@ -332,7 +329,7 @@ func (b *batch) enter(in *incoming, n *entry, reason event.Reason) (lsn uint64, 
 			}
 		}
 	}
-	if n.outcome != Conflict || e.Numbered() && in.byNo == nil {
+	if n.outcome != Conflict || e.Numbered() && in.byNo == nil && !in.reused {
 		if err := b.place(in, key, n); err != nil {
 			return 0, err
 		}

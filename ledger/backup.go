@@ -27,7 +27,7 @@ func (l *Ledger) Backup(w io.Writer, size func(int64)) error {
 // Verified is what Verify found in a sound file.
 type Verified struct {
 	Incarnation uint64 `json:"incarnation"`
-	Rows        uint64 `json:"journal_rows"`
+	Rows        uint64 `json:"journal_rows"` // written so far; pruned ones are not there any more
 	Tanks       uint64 `json:"tanks"`
 	Digest      string `json:"digest"`
 	Facts       string `json:"facts"`
@@ -45,9 +45,15 @@ func Verify(path string) (v Verified, err error) {
 				return fmt.Errorf("verify %s: %w", path, ErrNoAccount)
 			}
 		}
+		if schema := boltfile.SchemaOf(tx); schema != Schema {
+			return fmt.Errorf("verify %s: its schema is %d, known is %d: %w", path, schema, Schema, boltfile.ErrSchema)
+		}
 		b := &batch{rowState: newRowState()}
 		b.attach(tx)
 		if b.meta, err = decodeMeta(b.metaRow.Get([]byte("state"))); err != nil {
+			return err
+		}
+		if b.gone, err = decodePruned(b.metaRow.Get([]byte("pruned"))); err != nil {
 			return err
 		}
 		if err := b.check(); err != nil {

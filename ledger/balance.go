@@ -102,7 +102,7 @@ func (b *batch) document(a *account) (Balance, error) {
 	}
 	t := a.sinceBaseline()
 	doc.SinceBaseline = SinceBaseline{t.consumed, t.refilled, t.events, t.byReceipt}
-	asOf := b.lastMove(a.id)
+	asOf := b.lastMove(a)
 	suspect := t.suspects > 0 || a.inDoubt()
 	if s := a.inForce(); s != nil {
 		doc.Baseline = &Baseline{SumOf(amountOf(s)), s.id, a.baseline.source, nil}
@@ -125,6 +125,10 @@ func (b *batch) document(a *account) (Balance, error) {
 	}
 	var err error
 	doc.Complete, doc.TotalsComplete, err = b.complete(a)
+	if a.inexact() {
+		doc.Complete = false
+		doc.Flags = append(doc.Flags, "inexact")
+	}
 	return doc, err
 }
 
@@ -157,7 +161,7 @@ func (a *account) sinceBaseline() tally {
 // before it in the same stream: the leak (negative) or what no meter saw.
 func (a *account) discrepancy() *Sum {
 	h := a.heads[*a.baseline]
-	if h.prev == nil {
+	if h.prev == nil || h.gone.inexactBetween {
 		return nil
 	}
 	expected := SumOf(amountOf(h.prev)).Sub(h.between.consumed).Add(h.between.refilled)

@@ -44,10 +44,11 @@ type batch struct {
 	rowState
 	l    *Ledger
 	meta meta
+	gone pruned
 
 	journal, entries, ids, seenRows, runRows, skipped, tanks, heads  *bbolt.Bucket
 	operations, reversals, sourceRows, epochs, quarantine, quarorder *bbolt.Bucket
-	moves, settled                                                   *bbolt.Bucket
+	moves, settled, old                                              *bbolt.Bucket
 	metaRow                                                          *bbolt.Bucket
 
 	canonical []byte // of the event at hand, reused
@@ -95,13 +96,17 @@ func (l *Ledger) begin(tx *bbolt.Tx) (*batch, error) {
 	b.journal.FillPercent = journalFill
 	b.entries.FillPercent = entryFill
 	b.moves.FillPercent = entryFill
+	b.old.FillPercent = journalFill
 	row := b.metaRow.Get([]byte("state"))
 	if row == nil {
 		b.meta = meta{incarnation: newIncarnation(l.opt.Now())}
+		b.gone.floor = beforeAll
 		return b, nil
 	}
 	var err error
-	b.meta, err = decodeMeta(row)
+	if b.meta, err = decodeMeta(row); err == nil {
+		b.gone, err = decodePruned(b.metaRow.Get([]byte("pruned")))
+	}
 	return b, err
 }
 
@@ -112,6 +117,7 @@ func (b *batch) attach(tx *bbolt.Tx) {
 	b.tanks, b.heads, b.operations, b.reversals = at("tanks"), at("heads"), at("operations"), at("reversals")
 	b.sourceRows, b.epochs = at("sources"), at("epochs")
 	b.quarantine, b.quarorder, b.settled = at("quarantine"), at("quarorder"), at("settled")
+	b.old = at("old")
 }
 
 // view opens a read-only working set over committed state.
@@ -121,6 +127,9 @@ func (l *Ledger) view(fn func(*batch) error) error {
 		b.attach(tx)
 		var err error
 		if b.meta, err = decodeMeta(b.metaRow.Get([]byte("state"))); err != nil {
+			return err
+		}
+		if b.gone, err = decodePruned(b.metaRow.Get([]byte("pruned"))); err != nil {
 			return err
 		}
 		return fn(b)
@@ -163,6 +172,11 @@ func (b *batch) flush() error {
 		}
 		s.changed = false
 		if err := b.sourceRows.Put([]byte(name+"\x00"), s.encode()); err != nil {
+			return err
+		}
+	}
+	if b.gone.changed {
+		if err := b.metaRow.Put([]byte("pruned"), b.gone.encode()); err != nil {
 			return err
 		}
 	}

@@ -88,8 +88,14 @@ func (b *batch) refuseReversal(e *event.Event) (event.Reason, error) {
 		return event.NotReversible, nil // a reversal is no delta
 	}
 	target, err := b.find(id)
-	if err != nil || target == nil {
+	if err != nil {
 		return "", err
+	}
+	if target == nil {
+		if gone, err := b.isGoneID(id); gone || err != nil {
+			return event.OlderThanWindow, err // what it was can no longer be told
+		}
+		return "", nil
 	}
 	if !target.typ.Delta() || !sameTank(target.key, e.Tank) {
 		return event.NotReversible, nil
@@ -170,7 +176,7 @@ func (b *batch) exclude(key []byte) error {
 	if k.has(flagExcluded) {
 		return nil
 	}
-	id, hash, err := b.contentOf(k.lsn)
+	id, hash, err := b.contentOf(&k.entry)
 	if err != nil {
 		return err
 	}
@@ -189,6 +195,11 @@ func (b *batch) exclude(key []byte) error {
 func reversalPrefix(target event.Identity, tankID string) []byte {
 	k := append(idKey(target.Source, target.ID), 0)
 	return append(append(k, tankID...), 0)
+}
+
+// reversalKey is the key of one reversal among those of its target.
+func reversalKey(e *event.Event) []byte {
+	return append(reversalPrefix(event.Identity{Source: e.ReversesSource, ID: e.Reverses}, e.Tank), idKey(e.Source, e.ID)...)
 }
 
 // skip notes numbers that the source cannot deliver any more. They are not

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -108,4 +109,24 @@ func spoilEntry(b *batch, st stream, change func(*entry)) error {
 	}
 	change(&n)
 	return b.store(bytes.Clone(k), &n)
+}
+
+// What an entry stands for is read from the journal, and refused where it is not
+// that.
+func TestContentIsHeldToItsHash(t *testing.T) {
+	r := newRig(t)
+	r.play(step{"consumed", consumed(1, 1, 5), "applied", false})
+	err := r.l.update(func(b *batch) error {
+		row := bytes.Clone(b.journal.Get(lsnKey(1)))
+		row[len(row)-1] ^= 1 // of the amount
+		if err := b.journal.Put(lsnKey(1), row); err != nil {
+			return err
+		}
+		d := deliveryOf("consumed", consumed(1, 1, 6), false)
+		_, err := b.apply(&d)
+		return err
+	})
+	if !errors.Is(err, errRow) {
+		t.Errorf("a conflict with a spoiled row: %v, want %v", err, errRow)
+	}
 }

@@ -115,7 +115,7 @@ func (c *checker) checkTanks() error {
 
 func (c *checker) checkTank(a *account) error {
 	all := c.tanks[a.id]
-	if total := foldAfter(all, nil, nil); a.all != total {
+	if total := foldAfter(all, nil, nil).plus(a.gone); a.all != total {
 		return fmt.Errorf("tank %s: totals are %+v, the journal gives %+v", a.id, a.all, total)
 	}
 	opening, opened := c.openings[a.id]
@@ -167,7 +167,7 @@ func (c *checker) checkHead(a *account, st stream, shots []*fact) error {
 	if h.last.id != last.ID || h.last.stamp != last.stamp || h.last.remaining != int64(last.Amount) {
 		return fmt.Errorf("last snapshot is %q, the journal gives %q", h.last.id, last.ID)
 	}
-	if want := foldAfter(c.tanks[a.id], last, nil); h.after != want {
+	if want := foldAfter(c.tanks[a.id], last, nil).plus(h.gone.after); h.after != want {
 		return fmt.Errorf("after the last snapshot there is %+v, the journal gives %+v", h.after, want)
 	}
 	if (h.prev != nil) != (len(shots) > 1) {
@@ -177,7 +177,7 @@ func (c *checker) checkHead(a *account, st stream, shots []*fact) error {
 		return nil
 	}
 	prev := shots[len(shots)-2]
-	want := foldAfter(c.tanks[a.id], prev, last)
+	want := foldAfter(c.tanks[a.id], prev, last).plus(h.gone.between)
 	if h.prev.id != prev.ID || h.between.consumed != want.consumed || h.between.refilled != want.refilled || h.between.events != want.events {
 		return fmt.Errorf("between %q and the last there is %+v, the journal gives %+v after %q", h.prev.id, h.between, want, prev.ID)
 	}
@@ -185,7 +185,7 @@ func (c *checker) checkHead(a *account, st stream, shots []*fact) error {
 }
 
 func (c *checker) checkBalance(a *account, base *fact) error {
-	t := foldAfter(c.tanks[a.id], base, nil)
+	t := foldAfter(c.tanks[a.id], base, nil).plus(a.goneSince(base))
 	start, known := c.openings[a.id]
 	identity := "null"
 	if base != nil {

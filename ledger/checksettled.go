@@ -19,6 +19,8 @@ func (c *checker) readDecision(r *record) error {
 	c.retried++
 	f := c.rows[r.target]
 	switch {
+	case f == nil && r.target <= c.gone.lsn:
+		return nil // it was pruned since
 	case f == nil || [16]byte(f.hash[:16]) != r.key:
 		return fmt.Errorf("journal row %d: retry of row %d, which is another event's", c.lsn, r.target)
 	case f.outcome != Quarantined:
@@ -43,7 +45,7 @@ func (c *checker) checkSettled() error {
 	err := c.batch.settled.ForEach(func(key, row []byte) error {
 		rows++
 		if len(key) != 16 || len(row) < 8 || c.settled[[16]byte(key)] != lsnOf(row[:8]) ||
-			!bytes.Equal(row[8:], c.journal.Get(row[:8])) {
+			!bytes.Equal(row[8:], c.row(lsnOf(row[:8]))) {
 			fault("decision about %x is not the last one in the journal", key)
 		}
 		if last, err := c.settledBy(key); err == nil && last.kind == recordDiscard && c.quarantine.Get(key) != nil {

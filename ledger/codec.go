@@ -25,6 +25,8 @@ func (e *encoder) dot(v event.Dot) {
 	e.u64(v.Seq)
 }
 
+func (e *encoder) uvarint(v uint64) { *e = binary.AppendUvarint(*e, v) }
+
 func (e *encoder) bool(v bool) {
 	if v {
 		e.u8(1)
@@ -70,6 +72,21 @@ func (d *decoder) bool() bool  { return d.u8() != 0 }
 func (d *decoder) sum() Sum    { return Sum{hi: d.i64(), lo: d.u64()} }
 func (d *decoder) dot() event.Dot {
 	return event.Dot{Epoch: d.u64(), Seq: d.u64()}
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if d.err != nil || n <= 0 {
+		d.err = errRow
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	u := d.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
 }
 
 func (d *decoder) text() string {

@@ -97,7 +97,7 @@ func (b *batch) flagConflict(k *known) error {
 		return nil
 	}
 	if k.outcome.Accepted() && !k.has(flagExcluded) {
-		id, hash, err := b.contentOf(k.lsn)
+		id, hash, err := b.contentOf(&k.entry)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -59,17 +60,22 @@ func identityBytes(id event.Identity) []byte {
 	return append(append(b, id.ID...), 0)
 }
 
-// contentOf reads identity and content hash of a journalled event.
-func (b *batch) contentOf(lsn uint64) (event.Identity, event.Hash, error) {
-	r, err := parseRecord(b.journal.Get(lsnKey(lsn)))
+// contentOf reads identity and content hash of a journalled event. A row that does
+// not give the content that its entry stands for is damaged.
+func (b *batch) contentOf(n *entry) (event.Identity, event.Hash, error) {
+	r, err := parseRecord(b.row(n.lsn))
 	if err != nil {
-		return event.Identity{}, event.Hash{}, fmt.Errorf("journal row %d: %w", lsn, err)
+		return event.Identity{}, event.Hash{}, fmt.Errorf("journal row %d: %w", n.lsn, err)
 	}
-	e, err := event.DecodeCanonical(r.canonical)
+	e, err := r.event()
 	if err != nil {
-		return event.Identity{}, event.Hash{}, fmt.Errorf("journal row %d: %w", lsn, err)
+		return event.Identity{}, event.Hash{}, fmt.Errorf("journal row %d: %w", n.lsn, err)
 	}
-	return e.Identity(), sha256.Sum256(r.canonical), nil
+	hash := e.Hash()
+	if !bytes.Equal(hash[:len(n.hash)], n.hash[:]) {
+		return event.Identity{}, event.Hash{}, fmt.Errorf("journal row %d is not the content of its entry: %w", n.lsn, errRow)
+	}
+	return e.Identity(), hash, nil
 }
 
 // digest is the SHA-256 over each tank's opening amount, balance, totals and

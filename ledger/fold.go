@@ -147,9 +147,7 @@ func (b *batch) measure(in *incoming, a *account, n *entry) (Outcome, error) {
 func (b *batch) insert(a *account, h *head, s *snapshot, st stream) error {
 	switch {
 	case h.last == nil:
-		after, err := b.tallyAfter(a, s, st)
-		h.last, h.after = s, after
-		return err
+		return b.beginStream(a, h, s, st)
 	case follows(s, h.last, st.kind):
 		quiet, err := b.nothingAfter(a, s, st)
 		if err != nil {
@@ -157,15 +155,12 @@ func (b *batch) insert(a *account, h *head, s *snapshot, st stream) error {
 		}
 		if quiet { // in order: all that was after the former is before the new one
 			h.prev, h.last, h.between, h.after = h.last, s, h.after, tally{}
+			h.gone.handOn()
 			return nil
 		}
-		m, err := b.shift(a, h.last, s, st)
-		h.prev, h.last, h.between, h.after = h.last, s, m.between, h.after.minus(m.leave).plus(m.enter)
-		return err
+		return b.succeed(a, h, s, st)
 	case h.prev == nil || follows(s, h.prev, st.kind):
-		m, err := b.shift(a, s, h.last, st)
-		h.prev, h.between = s, m.between
-		return err
+		return b.precede(a, h, s, st)
 	}
 	return nil // history
 }

@@ -17,7 +17,8 @@ func FuzzRows(f *testing.F) {
 		(&head{last: s, prev: s}).encode(), (&head{}).encode(), (&seen{low: 4, above: 1}).encode(), (&source{events: 3}).encode(),
 		(&epoch{why: epochFirst, began: noInstant}).encode(),
 		(&tank{opening: &opening, baseline: &stream{tank: "A", source: "dev", kind: numbered}}).encode(), (&meta{lsn: 9}).encode(), (&OutCounts{Next: 3}).encode(), []byte(`{"number":1,"state":"waiting"}`))
-	one, _ := (&record{kind: recordEvent, outcome: Applied, canonical: []byte("{}")}).encode(nil, [chainBytes]byte{}, 1)
+	e := event.Event{Type: event.Consumed, ID: "e", Tank: "A", Amount: 1, Version: event.WireVersion}
+	one, _ := (&record{kind: recordEvent, outcome: Applied, written: &e}).encode(nil, [chainBytes]byte{}, 1)
 	open, _ := (&record{kind: recordOpening, opened: "A"}).encode(nil, [chainBytes]byte{}, 1)
 	retry, _ := (&record{kind: recordRetry, outcome: Late, decision: decision{overruled: []event.Reason{"limit"}, note: "n", tank: "A"}}).encode(nil, [chainBytes]byte{}, 1)
 	for _, row := range append(seeds, one, open, retry) {
@@ -49,7 +50,9 @@ func FuzzRows(f *testing.F) {
 			same(t, c.encode(), func(b []byte) ([]byte, error) { c, err := decodeOutCounts(b); return c.encode(), err })
 		}
 		_, _ = readNotification(row)
-		_, _ = parseRecord(row)
+		if r, err := parseRecord(row); err == nil {
+			_, _ = r.event()
+		}
 		_, _, _ = decodeRecord(row, [chainBytes]byte{}, 1)
 		_, _ = parseStream(row)
 		_, _, _ = parseSeenKey(row)

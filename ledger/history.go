@@ -69,21 +69,21 @@ func (q *Query) matches(r *Record) bool {
 func (l *Ledger) Journal(q Query) (list []Record, next uint64, done bool, err error) {
 	list, next = []Record{}, q.After
 	err = l.view(func(b *batch) error {
-		c := b.journal.Cursor()
-		for k, v := c.Seek(lsnKey(q.After + 1)); k != nil; k, v = c.Next() {
-			if len(list) == q.Limit || lsnOf(k)-q.After > HistoryScan {
+		scanned := 0
+		return b.forRows(q.After+1, func(lsn uint64, row []byte) error {
+			if scanned++; len(list) == q.Limit || scanned > HistoryScan {
 				return errEnough
 			}
-			r, err := readRecord(k, v)
+			r, err := readRecord(lsn, row)
 			if err != nil {
 				return err
 			}
-			next = r.LSN
+			next = lsn
 			if q.matches(&r) {
 				list = append(list, r)
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	if errors.Is(err, errEnough) {
 		return list, next, false, nil
@@ -95,30 +95,34 @@ func (l *Ledger) Journal(q Query) (list []Record, next uint64, done bool, err er
 func (l *Ledger) Events(tankID string, limit int) ([]Record, error) {
 	list := []Record{}
 	err := l.view(func(b *batch) error {
-		c := b.journal.Cursor()
 		scanned := 0
-		for k, v := c.Last(); k != nil && len(list) < limit && scanned < HistoryScan; k, v = c.Prev() {
-			scanned++
-			r, err := readRecord(k, v)
+		return b.forRowsBack(func(lsn uint64, row []byte) error {
+			if scanned++; len(list) >= limit || scanned > HistoryScan {
+				return errEnough
+			}
+			r, err := readRecord(lsn, row)
 			if err != nil {
 				return err
 			}
 			if r.Tank == tankID && r.Type != openingType {
 				list = append(list, r)
 			}
-		}
-		return nil
+			return nil
+		})
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return list, err
 }
 
 // readRecord shows one row.
-func readRecord(k, v []byte) (Record, error) {
-	r, err := parseRecord(v)
+func readRecord(lsn uint64, row []byte) (Record, error) {
+	r, err := parseRecord(row)
 	if err != nil {
 		return Record{}, err
 	}
-	out := Record{LSN: lsnOf(k), Receipt: timeOf(r.receipt)}
+	out := Record{LSN: lsn, Receipt: timeOf(r.receipt)}
 	if r.kind == recordOpening {
 		amount := SumOf(r.opening)
 		out.Type, out.Tank, out.Amount = openingType, r.opened, &amount
@@ -130,7 +134,7 @@ func readRecord(k, v []byte) (Record, error) {
 		out.Stamp, out.About, out.Kept, out.Overruled, out.Note = timeOf(r.stamp), r.target, d.ID, d.Overruled, d.Note
 		return out, nil
 	}
-	e, err := event.DecodeCanonical(r.canonical)
+	e, err := r.event()
 	if err != nil {
 		return Record{}, err
 	}

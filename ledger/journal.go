@@ -33,7 +33,8 @@ type record struct {
 	overlap   bool // some of its numbers were accounted for before it
 	byReceipt bool
 	stamp     int64
-	canonical []byte // RFC 8785; its SHA-256 is the content hash
+	written   *event.Event // what encode writes
+	compact   []byte       // what was read: the event without what stamp tells already
 
 	// of a decision; outcome, reason and stamp are what they are by it
 	decision
@@ -48,9 +49,20 @@ type record struct {
 // (etcd-io/bbolt#492); it is no defence against a forger who can write the file.
 const chainBytes = 16
 
-// size is at least what encode appends.
+// Flags of an event's row.
+const (
+	rowRetained  uint8 = 1 << 0
+	rowByReceipt uint8 = 1 << 1
+	rowOverlap   uint8 = 1 << 2
+)
+
+// size is about what encode appends.
 func (r *record) size() int {
-	return 8 + chainBytes + 64 + len(r.canonical) + len(r.opened) + len(r.reason) + r.decision.size()
+	n := 8 + chainBytes + 64 + len(r.opened) + len(r.reason)
+	if e := r.written; e != nil {
+		return n + len(e.ID) + len(e.Tank) + len(e.Source) + len(e.Operation)
+	}
+	return n + r.decision.size()
 }
 
 // encode gives the row, in the memory of e: chain, then body. The chain covers its
@@ -72,10 +84,9 @@ func (r *record) encode(e encoder, prev [chainBytes]byte, lsn uint64) ([]byte, [
 	default:
 		e.u8(uint8(r.outcome))
 		e.text(string(r.reason))
-		e.u8(bit(r.retained, retainedBit) | bit(r.overlap, overlapBit))
-		e.bool(r.byReceipt)
-		e.i64(r.stamp)
-		e = append(e, r.canonical...)
+		e.u8(bit(r.retained, rowRetained) | bit(r.byReceipt, rowByReceipt) | bit(r.overlap, rowOverlap))
+		e = binary.AppendVarint(e, r.stamp-r.receipt) // mostly small; wraps, and back
+		e = r.written.AppendCompact(e, r.stamp)
 	}
 	sum := sha256.Sum256(e)
 	var chain [chainBytes]byte
@@ -102,7 +113,7 @@ func decodeRecord(row []byte, prev [chainBytes]byte, lsn uint64) (record, [chain
 	return r, chain, nil
 }
 
-// parseRecord reads a row without its chain. The canonical bytes belong to the
+// parseRecord reads a row without its chain. The compact bytes belong to the
 // transaction that the row came from.
 func parseRecord(row []byte) (record, error) {
 	d := decoder{b: row}
@@ -118,26 +129,29 @@ func parseRecord(row []byte) (record, error) {
 		return r, d.done()
 	case recordEvent:
 		r.outcome, r.reason = Outcome(d.u8()), event.Reason(d.text())
-		bits := d.u8()
-		r.retained, r.overlap = bits&retainedBit != 0, bits&overlapBit != 0
-		r.byReceipt, r.stamp = d.bool(), d.i64()
-		r.canonical = d.b
+		flags := d.u8()
+		r.retained, r.byReceipt, r.overlap = flags&rowRetained != 0, flags&rowByReceipt != 0, flags&rowOverlap != 0
+		r.stamp = r.receipt + d.varint()
+		r.compact = d.b
 		return r, d.err
 	}
 	return r, errRow
 }
-
-// Bits of a byte of an event's row.
-const (
-	retainedBit uint8 = 1 << iota
-	overlapBit
-)
 
 func bit(set bool, mask uint8) uint8 {
 	if set {
 		return mask
 	}
 	return 0
+}
+
+// event gives the event of the row. That it is the one whose content hash stands in
+// its entry, or behind its chain, is the reader's to verify.
+func (r *record) event() (event.Event, error) {
+	if r.kind != recordEvent {
+		return event.Event{}, errRow
+	}
+	return event.DecodeCompact(r.compact, r.stamp)
 }
 
 // writeJournal appends a record and gives its number.

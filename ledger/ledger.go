@@ -7,6 +7,9 @@
 // returns nil only when that transaction is on disk. A caller that acknowledges
 // after Apply therefore never acknowledges something that a crash can undo.
 //
+// What nothing needs any more is pruned (prune.go), so that the file keeps within its
+// bound; totals, tallies and watermarks keep what the pruned events added to them.
+//
 // It does not receive, decode or acknowledge messages (package ingest), and it
 // publishes nothing (internal/daemon reads committed state).
 //
@@ -14,7 +17,8 @@
 //
 // Names are joined with a zero byte; numbers are big-endian.
 //
-//	meta        name                                  counters, receipt clock, chain head, facts
+//	meta        name                                  state: counters, receipt clock, chain head, facts;
+//	                                                  pruned: floor, base of the chain, what went
 //	journal     lsn                                   outcome, stamp, receipt, content, chain: append-only truth
 //	entries     tank 0 source 0 kind pos              the dedup mark and what the fold needs of the event;
 //	                                                  pos is epoch seq (numbered) or stamp event_id (unnumbered)
@@ -24,13 +28,15 @@
 //	runs        tank 0 source 0 1 epoch from          exact runs of accounted numbers above low
 //	skipped     tank 0 source 0 1 epoch from          runs the source said it cannot deliver
 //	tanks       tank                                  opening, totals, baseline, revision
-//	heads       tank 0 source 0 kind                  last and previous snapshot of a stream, tallies after and between
+//	heads       tank 0 source 0 kind                  last and previous snapshot of a stream, tallies after and between,
+//	                                                  and what pruned events are in them
 //	operations  tank 0 type op 0 stamp source 0 id    the deltas of one business operation, the first is the one
 //	reversals   source 0 event_id 0 tank 0 reversal   the accepted reversals of an identity, before or after it came
 //	sources     source                                newest epoch, last heard
 //	epochs      source 0 epoch                        why it is known, when it began, signs that it lives on
 //	quarantine  hash16                                what was refused, with its bytes and reason
 //	quarorder   n                                     hash16, oldest first, for the bound
+//	old         lsn                                   rows that pruning has passed and could not let go
 //	settled     hash16                                lsn and row of what an operator decided last about it
 //	out, outopen, outlog                              what people are to be told, and what became of it (out.go)
 //	answers, answerorder                              first answers to entries by hand (answers.go)
@@ -53,8 +59,9 @@ import (
 	"oxyd/internal/boltfile"
 )
 
-// Schema is the version of the buckets above; a file of a newer one is refused.
-const Schema = 1
+// Schema is the version of the buckets above; a file of any other one is refused.
+// In 1, which was never released, the journal held canonical JSON.
+const Schema = 2
 
 // Defaults of the bounds in Options (contract section 5).
 const (
@@ -65,6 +72,8 @@ const (
 	DefaultMaxParked       = 10_000
 	DefaultQuarantineBytes = 16 << 20
 	DefaultStaleAfter      = 15 * time.Minute
+	DefaultHistory         = 30 * 24 * time.Hour
+	DefaultMaxMarks        = 1_000_000
 
 	// MaxAhead is how far a source's synchronised clock may be ahead of the
 	// ledger's before its stamp is not believed.
@@ -90,11 +99,13 @@ type Options struct {
 	Closed      bool // an event of a tank not in Tanks is quarantined as unknown_tank
 
 	DedupWindow     time.Duration
+	History         time.Duration // how long events stay that are not needed any more; at least DedupWindow
 	StaleAfter      time.Duration
 	MaxTanks        int
 	MaxSources      int
 	MaxTankSources  int
 	MaxParked       int
+	MaxMarks        int // accepted events with neither number nor usable time
 	QuarantineBytes int64
 
 	Notify []string // kinds of notices to keep for whoever tells people (out.go); nil: none
@@ -113,11 +124,15 @@ func (o *Options) fill() {
 	set(&o.MaxSources, DefaultMaxSources)
 	set(&o.MaxTankSources, DefaultMaxTankSources)
 	set(&o.MaxParked, DefaultMaxParked)
+	set(&o.MaxMarks, DefaultMaxMarks)
 	if o.QuarantineBytes == 0 {
 		o.QuarantineBytes = DefaultQuarantineBytes
 	}
 	if o.DedupWindow == 0 {
 		o.DedupWindow = DefaultDedupWindow
+	}
+	if o.History == 0 {
+		o.History = max(DefaultHistory, o.DedupWindow)
 	}
 	if o.StaleAfter == 0 {
 		o.StaleAfter = DefaultStaleAfter
@@ -137,6 +152,8 @@ type Ledger struct {
 	writing sync.Mutex // held by the one writer
 	warm    rowState   // rows as the last transaction left them; the writer's
 	full    atomic.Bool
+	pressed atomic.Bool   // three quarters of the file are used
+	oldAt   atomic.Uint64 // where in old pruning looks next
 
 	canonical, scratch []byte // the writer's buffers
 
@@ -147,7 +164,7 @@ type Ledger struct {
 }
 
 var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "moves", "tanks", "heads",
-	"operations", "reversals", "sources", "epochs", "quarantine", "quarorder", "settled"}
+	"operations", "reversals", "sources", "epochs", "quarantine", "quarorder", "settled", "old"}
 
 // Open opens or creates the account and journals the opening amounts of tanks
 // that it meets for the first time. When it returns, a barrier commit has
@@ -155,8 +172,12 @@ var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "ski
 // that acknowledging a duplicate of it is safe.
 func Open(o Options) (*Ledger, error) {
 	o.fill()
-	file, err := boltfile.Open(o.Path, boltfile.Options{Kind: "ledger", Schema: Schema,
-		MaxBytes: o.MaxBytes, Buckets: slices.Concat(buckets, outBuckets), Log: o.Log})
+	if o.History < o.DedupWindow {
+		return nil, fmt.Errorf("open ledger %s: history %v is shorter than the dedup window %v: an event could come back after it was forgotten and count twice",
+			o.Path, o.History, o.DedupWindow)
+	}
+	file, err := boltfile.Open(o.Path, boltfile.Options{Kind: "ledger", Schema: Schema, Oldest: Schema,
+		MaxBytes: o.MaxBytes, ReserveBytes: reserveBytes, Buckets: slices.Concat(buckets, outBuckets), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -191,15 +212,19 @@ func (l *Ledger) Close() error { return l.file.Close() }
 // boltfile.IsFull(err) that nothing was written and a later try may succeed.
 func (l *Ledger) Apply(deliveries []Delivery) ([]Result, error) {
 	results := make([]Result, len(deliveries))
-	err := l.update(func(b *batch) error {
+	decide := func(b *batch) error {
 		for i := range deliveries {
 			var err error
 			if results[i], err = b.apply(&deliveries[i]); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+		return b.pruneAlong(len(deliveries))
+	}
+	err := l.update(decide)
+	for limit := pruneTightMin; boltfile.IsFull(err) && limit <= pruneTightMax && l.makeRoom(limit); limit *= 2 {
+		err = l.update(decide)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("apply %d deliveries: %w", len(deliveries), err)
 	}
@@ -214,11 +239,15 @@ func (l *Ledger) Changed() <-chan struct{} {
 	return l.changed
 }
 
-func (l *Ledger) update(fn func(*batch) error) error {
+func (l *Ledger) update(fn func(*batch) error) error { return l.updateBy(l.file.Update, fn) }
+
+// updateBy runs fn over a working set and commits it in the given way. An error that
+// is errEnough says that there was nothing to commit.
+func (l *Ledger) updateBy(commit func(func(*bbolt.Tx) error) error, fn func(*batch) error) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	var b *batch
-	err := l.file.Update(func(tx *bbolt.Tx) (err error) {
+	err := commit(func(tx *bbolt.Tx) (err error) {
 		if b, err = l.begin(tx); err != nil {
 			return err
 		}
@@ -234,6 +263,7 @@ func (l *Ledger) update(fn func(*batch) error) error {
 		return err
 	}
 	l.warm, l.canonical, l.scratch = b.rowState, b.canonical, b.scratch
+	l.measure()
 	l.mu.Lock()
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -59,8 +59,6 @@ func TestMachineAgainstTheModel(t *testing.T) {
 			"retain":                    w.retain,
 			"garble":                    w.garble,
 			"skip":                      w.skip,
-			// A prune of the ledger belongs here once there is one; the model then has to
-			// forget contents with it.
 			"restart the ledger":     w.restart,
 			"new epoch":              w.newEpoch,
 			"take an image":          w.takeImage,
@@ -102,6 +100,9 @@ func newWorld(t *testing.T, rt *rapid.T, dir string) *world {
 	}
 	w := &world{now: noon, last: map[string]uint64{},
 		r: newRigIn(t, dir, Tank{ID: "A", Initial: grams(500)}, Tank{ID: "B"})}
+	// The model forgets nothing: what pruning may change, and what not, is the matter
+	// of TestPruningChangesNothing.
+	w.r.with(func(o *Options) { o.History = 1 << 62 })
 	w.m = newModel(w.r.receipt(rt), map[string]*physic.Mass{"A": grams(500), "B": nil})
 	for _, source := range []string{"m1", "m2"} {
 		w.epochs += 10

@@ -36,15 +36,27 @@ func moveStamp(k []byte, prefix int) int64 {
 	return int64(binary.BigEndian.Uint64(k[prefix:]) ^ (1 << 63))
 }
 
-const moveBytes = 11
+// moveBytes is the most that the value of a move takes.
+const moveBytes = 1 + binary.MaxVarintLen64
 
 func (d *delta) appendMove(e encoder) []byte {
-	e.u8(uint8(d.typ))
-	e.bool(d.byReceipt)
-	e.bool(d.suspect)
-	e.i64(d.amount)
+	flags := uint8(d.typ)
+	if d.byReceipt {
+		flags |= moveByReceipt
+	}
+	if d.suspect {
+		flags |= moveSuspect
+	}
+	e.u8(flags)
+	e.uvarint(uint64(d.amount))
 	return e
 }
+
+// The first byte of a move's value is its type with these.
+const (
+	moveByReceipt uint8 = 1 << 7
+	moveSuspect   uint8 = 1 << 6
+)
 
 func decodeMove(k, v []byte, prefix int) (*delta, error) {
 	if len(k) < prefix+8 {
@@ -52,14 +64,15 @@ func decodeMove(k, v []byte, prefix int) (*delta, error) {
 	}
 	n := entry{stamp: moveStamp(k, prefix)}
 	d := decoder{b: v}
-	n.typ = event.Type(d.u8())
-	if d.bool() {
+	flags := d.u8()
+	n.typ = event.Type(flags &^ (moveByReceipt | moveSuspect))
+	if flags&moveByReceipt != 0 {
 		n.flags |= flagByReceipt
 	}
-	if d.bool() {
+	if flags&moveSuspect != 0 {
 		n.flags |= flagSuspect
 	}
-	n.amount = d.i64()
+	n.amount = int64(d.uvarint())
 	key := append(bytes.Clone(k[:prefix]), k[prefix+8:]...)
 	return deltaOf(key, &n), d.done()
 }
@@ -106,13 +119,13 @@ func (b *batch) scanDots(x stream, from, to event.Dot, visit func(*delta)) error
 
 // lastMove gives the greatest stamp of an effective delta of the tank, or
 // beforeAll.
-func (b *batch) lastMove(tankID string) int64 {
-	prefix := append([]byte(tankID), 0)
+func (b *batch) lastMove(a *account) int64 {
+	prefix := append([]byte(a.id), 0)
 	k, _ := lastOf(b.moves.Cursor(), prefix)
 	if k == nil {
-		return beforeAll
+		return a.goneUpTo()
 	}
-	return moveStamp(k, len(prefix))
+	return max(moveStamp(k, len(prefix)), a.goneUpTo())
 }
 
 // endOfStream is beyond every dot.
@@ -129,30 +142,36 @@ func (b *batch) nothingAfter(a *account, s *snapshot, st stream) (bool, error) {
 		}
 		stamps = stamps || !byDot
 	}
-	return !stamps || b.lastMove(a.id) <= s.stamp, nil
+	return !stamps || b.lastMove(a) <= s.stamp, nil
 }
 
 // tallyAfter adds up the effective deltas after a snapshot.
 func (b *batch) tallyAfter(a *account, s *snapshot, st stream) (tally, error) {
 	var t tally
+	err := b.forAfter(a, s, st, func(d *delta, byStamp bool) { t.count(d, byStamp, +1) })
+	return t, err
+}
+
+// forAfter visits the effective deltas after a snapshot that are still there.
+func (b *batch) forAfter(a *account, s *snapshot, st stream, visit func(d *delta, byStamp bool)) error {
 	stamped := func(d *delta) {
 		if after, byStamp := d.after(s, st); after && byStamp {
-			t.count(d, true, +1)
+			visit(d, true)
 		}
 	}
 	if err := b.scanStamps(a.id, s.stamp, math.MaxInt64, stamped); err != nil {
-		return t, err
+		return err
 	}
 	for _, x := range a.order {
 		upTo, byDot := s.sorts(x, st)
 		if !byDot {
 			continue
 		}
-		if err := b.scanDots(x, upTo, endOfStream, func(d *delta) { t.count(d, false, +1) }); err != nil {
-			return t, err
+		if err := b.scanDots(x, upTo, endOfStream, func(d *delta) { visit(d, false) }); err != nil {
+			return err
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // shift is what changes when one snapshot takes the place of another before it in

@@ -155,7 +155,7 @@ func (b *batch) reasonOf(n *entry) (event.Reason, error) {
 	} else if last.kind == recordRetry && last.target == n.lsn {
 		return last.reason, nil
 	}
-	r, err := parseRecord(b.journal.Get(lsnKey(n.lsn)))
+	r, err := parseRecord(b.row(n.lsn))
 	return r.reason, err
 }
 

@@ -71,6 +71,9 @@ func (b *batch) retry(id string, overrule event.Reason, note string) (Decision, 
 	if reason == event.NotReversible {
 		return Decision{}, fmt.Errorf("%w: there is no delta of tank %s to reverse", ErrNotRetryable, in.Event.Tank)
 	}
+	if reason == event.OlderThanWindow && in.pardons(reason) {
+		return Decision{}, fmt.Errorf("%w: what it reverses went with the history", ErrNotRetryable)
+	}
 	r := record{kind: recordRetry, outcome: Quarantined, reason: reason, stamp: again.entry.stamp, decision: decision{
 		key: [16]byte(p.key), target: p.kept.Row, overruled: in.pardoned, note: note,
 		tank: in.Event.Tank, source: in.Event.Source, eventID: in.Event.ID}}
@@ -113,7 +116,7 @@ func (b *batch) refused(p *pending) (f refusedEvent, err error) {
 	case p.last.kind == recordRetry && p.last.outcome.Accepted():
 		return f, fmt.Errorf("%w: a retry has had it accepted, journal row %d", ErrNotRetryable, p.lsn)
 	}
-	row := b.journal.Get(lsnKey(p.kept.Row))
+	row := b.row(p.kept.Row)
 	if row == nil {
 		return f, fmt.Errorf("%w: its journal row %d, with its first receipt, is gone with the history", ErrNotRetryable, p.kept.Row)
 	}
@@ -121,7 +124,7 @@ func (b *batch) refused(p *pending) (f refusedEvent, err error) {
 	if err != nil {
 		return f, fmt.Errorf("journal row %d: %w", p.kept.Row, err)
 	}
-	e, err := event.DecodeCanonical(r.canonical)
+	e, err := r.event()
 	if err != nil {
 		return f, fmt.Errorf("journal row %d: %w", p.kept.Row, err)
 	}
@@ -207,7 +210,7 @@ func (l *Ledger) metBefore(id string) error {
 		if err != nil || p.kept == nil || p.kept.Row == 0 {
 			return err
 		}
-		row := b.journal.Get(lsnKey(p.kept.Row))
+		row := b.row(p.kept.Row)
 		if row == nil {
 			return nil // refused says so
 		}
@@ -215,7 +218,7 @@ func (l *Ledger) metBefore(id string) error {
 		if err != nil {
 			return fmt.Errorf("journal row %d: %w", p.kept.Row, err)
 		}
-		e, err := event.DecodeCanonical(own.canonical)
+		e, err := own.event()
 		if err != nil || e.Numbered() { // a number is recognised for ever
 			return err
 		}
@@ -226,40 +229,31 @@ func (l *Ledger) metBefore(id string) error {
 // searchIdentity gives ErrNotRetryable where the journal has an accepted event of
 // the identity.
 func (b *batch) searchIdentity(e *event.Event) error {
-	quoted := quotedID(e)
-	c := b.journal.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		if len(v) > chainBytes && v[chainBytes] == recordEvent && !bytes.Contains(v, quoted) { // nearly all of them
-			continue
+	id := []byte(e.ID) // an id that a row leaves out is that of its number, which is recognised for ever
+	return b.forRows(0, func(lsn uint64, v []byte) error {
+		if len(v) > chainBytes && v[chainBytes] == recordEvent && !bytes.Contains(v, id) { // nearly all of them
+			return nil
 		}
 		r, err := parseRecord(v)
 		if err != nil {
-			return fmt.Errorf("journal row %d: %w", lsnOf(k), err)
+			return fmt.Errorf("journal row %d: %w", lsn, err)
 		}
 		if r.kind == recordOpening || !r.outcome.Accepted() {
-			continue
+			return nil
 		}
 		if r.kind == recordRetry {
 			if r.source == e.Source && r.eventID == e.ID {
-				return fmt.Errorf("%w: a retry has had it accepted, journal row %d", ErrNotRetryable, lsnOf(k))
+				return fmt.Errorf("%w: a retry has had it accepted, journal row %d", ErrNotRetryable, lsn)
 			}
-			continue
+			return nil
 		}
-		o, err := event.DecodeCanonical(r.canonical)
+		o, err := r.event()
 		if err != nil {
-			return fmt.Errorf("journal row %d: %w", lsnOf(k), err)
+			return fmt.Errorf("journal row %d: %w", lsn, err)
 		}
 		if o.Identity() == e.Identity() {
-			return fmt.Errorf("%w: the account has it, journal row %d", ErrNotRetryable, lsnOf(k))
+			return fmt.Errorf("%w: the account has it, journal row %d", ErrNotRetryable, lsn)
 		}
-	}
-	return nil
-}
-
-// quotedID gives the member event_id as it stands in a canonical form.
-func quotedID(e *event.Event) []byte {
-	canonical := (&event.Event{Type: event.Consumed, ID: e.ID, Version: event.WireVersion}).AppendCanonical(nil)
-	_, rest, _ := bytes.Cut(canonical, []byte(`"event_id":`))
-	member, _, _ := bytes.Cut(rest, []byte(`,"tank":`))
-	return append([]byte(`"event_id":`), member...)
+		return nil
+	})
 }

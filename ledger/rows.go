@@ -125,25 +125,27 @@ func (n *entry) effective() bool {
 	return n.typ.Delta() && n.outcome.Accepted() && !n.has(flagReversed) && !n.has(flagOutdone)
 }
 
-const entryBytes = 43
+// entryBytes is the most that an entry takes.
+const entryBytes = 1 + 1 + 8 + 16 + 2*binary.MaxVarintLen64
 
 func (n *entry) encode() []byte { return n.append(make(encoder, 0, entryBytes)) }
 
 func (n *entry) append(e encoder) []byte {
-	e.u8(uint8(n.outcome))
-	e.u8(uint8(n.typ))
+	e.u8(uint8(n.typ)<<4 | uint8(n.outcome))
 	e.u8(n.flags)
-	e.u64(n.lsn)
 	e.i64(n.stamp)
-	e.i64(n.amount)
-	return append(e, n.hash[:]...)
+	e = append(e, n.hash[:]...)
+	e.uvarint(n.lsn)
+	e.uvarint(uint64(n.amount))
+	return e
 }
 
 func decodeEntry(row []byte) (entry, error) {
 	d := decoder{b: row}
-	n := entry{outcome: Outcome(d.u8()), typ: event.Type(d.u8()), flags: d.u8(),
-		lsn: d.u64(), stamp: d.i64(), amount: d.i64()}
+	kind := d.u8()
+	n := entry{outcome: Outcome(kind & 0xf), typ: event.Type(kind >> 4), flags: d.u8(), stamp: d.i64()}
 	copy(n.hash[:], d.take(16))
+	n.lsn, n.amount = d.uvarint(), int64(d.uvarint())
 	return n, d.done()
 }
 
@@ -173,6 +175,7 @@ type head struct {
 	after      tally     // after last
 	between    tally     // after prev and not after last
 	newest     event.Dot // greatest dot of any entry of this stream
+	gone       carry
 }
 
 func (e *encoder) snapshot(s *snapshot) {
@@ -217,12 +220,13 @@ func (h *head) encode() []byte {
 	e.tally(&h.after)
 	e.tally(&h.between)
 	e.dot(h.newest)
+	e.carry(&h.gone)
 	return e
 }
 
 func decodeHead(row []byte) (*head, error) {
 	d := decoder{b: row}
-	h := &head{last: d.snapshot(), prev: d.snapshot(), after: d.tally(), between: d.tally(), newest: d.dot()}
+	h := &head{last: d.snapshot(), prev: d.snapshot(), after: d.tally(), between: d.tally(), newest: d.dot(), gone: d.carry()}
 	return h, d.done()
 }
 
@@ -231,6 +235,7 @@ type tank struct {
 	registered int64   // receipt instant of the first mention
 	opening    *Sum    // before everything; fixed once journalled
 	all        tally   // over all effective deltas: the totals
+	gone       tally   // over those of them that were pruned
 	latest     int64   // greatest stamp so far, of any event
 	baseline   *stream // whose last snapshot is the one in force
 	doubt      int64   // greatest stamp of an event that a conflict is about; a baseline from then on repairs it
@@ -245,6 +250,7 @@ func (t *tank) encode() []byte {
 		e.sum(*t.opening)
 	}
 	e.tally(&t.all)
+	e.tally(&t.gone)
 	e.i64(t.latest)
 	e.bool(t.baseline != nil)
 	if t.baseline != nil {
@@ -263,7 +269,7 @@ func decodeTank(id string, row []byte) (*tank, error) {
 		s := d.sum()
 		t.opening = &s
 	}
-	t.all, t.latest = d.tally(), d.i64()
+	t.all, t.gone, t.latest = d.tally(), d.tally(), d.i64()
 	if d.bool() {
 		t.baseline = &stream{tank: id, source: d.text(), kind: d.u8()}
 	}

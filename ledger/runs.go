@@ -22,6 +22,10 @@ type seen struct {
 	last   int64
 	// most is the greatest number met, so that a reader sees the lead at once.
 	most uint64
+	// gone is the greatest number whose event was pruned, claimed the latest instant
+	// that such an event said, believed or not.
+	gone    uint64
+	claimed int64
 
 	key     []byte // of the row, and the prefix of its runs
 	changed bool   // since it was written
@@ -34,19 +38,22 @@ type seenID struct {
 }
 
 func (s *seen) encode() []byte {
-	e := make(encoder, 0, 41)
+	e := make(encoder, 0, 57)
 	e.u64(s.low)
 	e.u64(s.above)
 	e.bool(s.fenced)
 	e.i64(s.first)
 	e.i64(s.last)
 	e.u64(s.most)
+	e.u64(s.gone)
+	e.i64(s.claimed)
 	return e
 }
 
 func decodeSeen(row []byte) (*seen, error) {
 	d := decoder{b: row}
-	s := &seen{low: d.u64(), above: d.u64(), fenced: d.bool(), first: d.i64(), last: d.i64(), most: d.u64()}
+	s := &seen{low: d.u64(), above: d.u64(), fenced: d.bool(), first: d.i64(), last: d.i64(), most: d.u64(),
+		gone: d.u64(), claimed: d.i64()}
 	return s, d.done()
 }
 

@@ -183,7 +183,7 @@ func (l *Ledger) Discard(id, note string) (d Decision, err error) {
 		}
 		if p.kept.Row != 0 {
 			r.stamp = p.kept.First.UnixNano()
-			if own, err := parseRecord(b.journal.Get(lsnKey(p.kept.Row))); err == nil {
+			if own, err := parseRecord(b.row(p.kept.Row)); err == nil {
 				r.stamp = own.stamp
 			}
 		}

@@ -26,6 +26,13 @@ type Status struct {
 	Retried         uint64             `json:"quarantine_retried"` // decisions of operators, journalled
 	Discarded       uint64             `json:"quarantine_discarded"`
 	DiscardedAgain  uint64             `json:"quarantine_discarded_again"` // repeats of what was discarded: not kept
+	Pruned          uint64             `json:"pruned_rows"`                // events that went
+	Waiting         uint64             `json:"old_rows"`                   // events that are old and still needed
+	KeptForGood     uint64             `json:"kept_rows"`                  // rows that never go
+	Marks           uint64             `json:"marks"`                      // of them, events with neither number nor usable time
+	MarksRefused    uint64             `json:"marks_refused"`              // such events refused at the bound
+	Floor           *time.Time         `json:"floor"`                      // no event from before it is told from a repeat but by its number; null: nothing went
+	Inexact         uint64             `json:"inexact"`                    // tanks whose balance rests on more than is left to see
 	LastReceipt     *time.Time         `json:"last_receipt"`
 	FileBytes       int64              `json:"file_bytes"`
 	FileLimitBytes  int64              `json:"file_limit_bytes"` // 0: none
@@ -48,6 +55,13 @@ func (l *Ledger) Status() (Status, error) {
 			TwoBoards: l.twoBoards(b.now()), LastReceipt: timeOf(m.receipt), Full: l.full.Load(), Replacement: m.replacement}
 		for _, o := range Outcomes() {
 			s.Outcomes[o] = m.outcomes[o]
+		}
+		g := &b.gone
+		s.Pruned, s.Waiting, s.KeptForGood, s.Marks, s.MarksRefused, s.Floor = g.rows, g.waiting, g.kept, g.marks, g.refused, timeOf(g.floor)
+		for _, a := range b.accounts { // all of them, since the digest has read them
+			if a.inexact() {
+				s.Inexact++
+			}
 		}
 		return nil
 	})

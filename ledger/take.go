@@ -35,6 +35,10 @@ func (b *batch) take(in *incoming, a *account, n *entry) (err error) {
 	if err != nil {
 		return err
 	}
+	if in.unmarked() {
+		b.gone.marks++
+		b.gone.changed = true
+	}
 	a.latest = max(a.latest, n.stamp)
 	a.revision++
 	a.changed = true

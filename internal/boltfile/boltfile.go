@@ -43,8 +43,8 @@ import (
 var (
 	// ErrLocked: another process holds the file. Nothing was touched.
 	ErrLocked = errors.New("in use by another oxyd")
-	// ErrSchema: the file is of another kind, of a newer schema or not ours at
-	// all. Nothing was touched.
+	// ErrSchema: the file is of another kind, of a schema that is too new or too old,
+	// or not ours at all. Nothing was touched.
 	ErrSchema = errors.New("not a file that this version can use")
 	// ErrDamaged is returned by Open alone: what stands under the name is no whole
 	// bolt file. Nothing was written to it; SetAside makes room for a new one.
@@ -96,6 +96,7 @@ var (
 type Options struct {
 	Kind    string   // what it holds, such as "outbox"; another kind is refused
 	Schema  uint64   // the newest schema that the caller understands, from 1
+	Oldest  uint64   // the oldest one; 0: any
 	Buckets []string // top-level buckets; missing ones are made at open
 
 	// MaxBytes bounds the file: beyond it Update fails with an error that IsFull.
@@ -270,6 +271,10 @@ func (f *File) identify(tx *bbolt.Tx, o Options) error {
 	if f.schema > o.Schema {
 		return fmt.Errorf("%w: its schema is %d, known are those up to %d: use the version that wrote it, or a newer one",
 			ErrSchema, f.schema, o.Schema)
+	}
+	if f.schema < o.Oldest {
+		return fmt.Errorf("%w: its schema is %d, known are those from %d: only the version that wrote it can read it",
+			ErrSchema, f.schema, o.Oldest)
 	}
 	copy(f.id[:], id)
 	unclean := own.Get(keyUnclean)

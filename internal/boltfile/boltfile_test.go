@@ -293,11 +293,14 @@ func TestForeignFilesAreNotTouched(t *testing.T) {
 
 	kind := options()
 	kind.Kind, kind.Schema = "ledger", 2
+	later := options()
+	later.Schema, later.Oldest = 3, 3
 	for _, c := range []struct {
 		name, path, says string
 		o                boltfile.Options
 	}{
 		{"newer schema", ours, "schema is 2", options()},
+		{"older schema", ours, "schema is 2, known are those from 3", later},
 		{"other kind", ours, `kind "outbox"`, kind},
 		{"none of ours", foreign, "none of oxyd's", options()},
 	} {

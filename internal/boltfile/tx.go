@@ -1,6 +1,7 @@
 package boltfile
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -170,6 +171,19 @@ func ViewPath(path string, fn func(*bbolt.Tx) error) error {
 			return fn(tx)
 		})
 	})
+}
+
+// SchemaOf gives the schema that the file of a transaction was made with, or 0 where
+// it is none of oxyd's.
+func SchemaOf(tx *bbolt.Tx) uint64 {
+	own := tx.Bucket([]byte(ownBucket))
+	if own == nil {
+		return 0
+	}
+	if v := own.Get(keySchema); len(v) == 8 {
+		return binary.BigEndian.Uint64(v)
+	}
+	return 0
 }
 
 // Close marks the file as cleanly closed and gives it up. After ErrFailed it is

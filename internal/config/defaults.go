@@ -45,12 +45,14 @@ const (
 	DefaultLedgerID          = "main"
 	DefaultPublish           = true
 	DefaultDedupWindow       = Duration(168 * time.Hour)
+	DefaultHistory           = Duration(720 * time.Hour)
 	DefaultRedeliveryWindow  = Duration(72 * time.Hour)
 	DefaultQuarantineBytes   = Size(16 << 20)
 	DefaultMaxTanks          = 256
 	DefaultMaxSources        = 4096
 	DefaultMaxSourcesPerTank = 16
 	DefaultMaxParked         = 10_000
+	DefaultMaxMarks          = 1_000_000
 	DefaultLedgerStaleAfter  = Duration(15 * time.Minute)
 
 	DefaultOutboxMaxBytes = Size(64 << 20)
@@ -91,10 +93,10 @@ func (b *Broker) setDefaults() {
 
 func (l *Ledger) setDefaults() {
 	*l = Ledger{ID: DefaultLedgerID, Publish: DefaultPublish,
-		DedupWindow: DefaultDedupWindow, RedeliveryWindow: DefaultRedeliveryWindow,
+		DedupWindow: DefaultDedupWindow, History: DefaultHistory, RedeliveryWindow: DefaultRedeliveryWindow,
 		MaxBytes: DefaultLedgerMaxBytes(), QuarantineBytes: DefaultQuarantineBytes,
 		MaxTanks: DefaultMaxTanks, MaxSources: DefaultMaxSources, MaxSourcesPerTank: DefaultMaxSourcesPerTank,
-		MaxParked: DefaultMaxParked, StaleAfter: DefaultLedgerStaleAfter}
+		MaxParked: DefaultMaxParked, MaxMarks: DefaultMaxMarks, StaleAfter: DefaultLedgerStaleAfter}
 }
 
 func (w *Web) setDefaults() { w.Listen = DefaultWebListen }
@@ -115,6 +117,9 @@ func (r *reader) complete(c *Config, h host) {
 		r.completeSensor(c, &c.Sensors[i], index("sensors", i))
 	}
 	r.completeMQTT(c)
+	if l := c.Ledger; l != nil && !r.stands("ledger.history") {
+		l.History = max(l.History, l.DedupWindow)
+	}
 }
 
 func (r *reader) completeTank(t *Tank, path string) {
@@ -263,7 +268,7 @@ func (c *Config) LedgerClientID() string {
 	return "oxyd-" + c.Site + "-" + c.Ledger.ID + "-ledger"
 }
 
-// DefaultLedgerMaxBytes is 4 GiB, some nine million events, or the most that a
+// DefaultLedgerMaxBytes is 4 GiB, some sixteen million events, or the most that a
 // 32-bit board maps: 512 MiB.
 func DefaultLedgerMaxBytes() Size {
 	if strconv.IntSize == 32 {

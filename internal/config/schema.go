@@ -252,13 +252,18 @@ type Ledger struct {
 	// Default 168h, up to 87600h; never below RedeliveryWindow.
 	DedupWindow Duration `yaml:"dedup_window"`
 
+	// History is how long events stay in the account that nothing needs any more.
+	// Above three quarters of MaxBytes it is cut down to DedupWindow. Default 720h,
+	// or DedupWindow where that is longer; up to 87600h, never below DedupWindow.
+	History Duration `yaml:"history"`
+
 	// RedeliveryWindow is the longest time after which any outbox, broker
 	// session or replay can bring an event back. Default 72h.
 	RedeliveryWindow Duration `yaml:"redelivery_window"`
 
 	// MaxBytes bounds the store; what happens there is the ledger's to say.
-	// Default 4 GiB, 8 MiB to 64 GiB (512 MiB and 1 GiB on 32-bit boards, where the
-	// store is mapped into the address space).
+	// Default 4 GiB, 8 MiB to 64 GiB (512 MiB, default and most, on 32-bit boards,
+	// where the store is mapped into the address space).
 	MaxBytes Size `yaml:"max_bytes"`
 
 	// QuarantineBytes bounds the quarantine; at the bound the oldest goes,
@@ -276,6 +281,11 @@ type Ledger struct {
 	// 10000, 1 to 1000000.
 	MaxParked int `yaml:"max_parked"`
 
+	// MaxMarks bounds the accepted events that have neither a number nor a usable
+	// time: their return cannot be told by anything but a mark kept for good. Beyond
+	// it such events are quarantined as "limit". Default 1000000, 1 to 100000000.
+	MaxMarks int `yaml:"max_marks"`
+
 	// StaleAfter is the time without a measurement after which a tank is shown as
 	// stale. Default 15m, 1s to 168h.
 	StaleAfter Duration `yaml:"stale_after"`
@@ -287,7 +297,7 @@ type Ledger struct {
 
 // Outbox is the durable way out of a node.
 type Outbox struct {
-	// MaxBytes bounds the store. Default 64 MiB, 2 MiB to 16 GiB (1 GiB on
+	// MaxBytes bounds the store. Default 64 MiB, 2 MiB to 16 GiB (512 MiB on
 	// 32-bit boards).
 	MaxBytes Size `yaml:"max_bytes"`
 

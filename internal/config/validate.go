@@ -191,6 +191,12 @@ func (r *reader) validateLedger(c *Config) {
 			"dedup_window %v%s is shorter than redelivery_window %v%s: an event could come back after it was forgotten and count twice",
 			l.DedupWindow, r.byDefault("ledger.dedup_window"), l.RedeliveryWindow, r.byDefault("ledger.redelivery_window"))
 	}
+	within(r, "ledger.history", l.History, Duration(time.Second), MaxWindow)
+	if l.History < l.DedupWindow {
+		r.fault("ledger.history", []string{"ledger.dedup_window"},
+			"history %v%s is shorter than dedup_window %v%s: an event could come back after it was forgotten and count twice",
+			l.History, r.byDefault("ledger.history"), l.DedupWindow, r.byDefault("ledger.dedup_window"))
+	}
 	within(r, "ledger.max_bytes", l.MaxBytes, 8<<20, storeBytes(64<<30))
 	within(r, "ledger.quarantine_bytes", l.QuarantineBytes, 64<<10, storeBytes(64<<30))
 	if l.QuarantineBytes > l.MaxBytes {
@@ -201,6 +207,7 @@ func (r *reader) validateLedger(c *Config) {
 	within(r, "ledger.max_sources", l.MaxSources, 1, MaxLimit)
 	within(r, "ledger.max_sources_per_tank", l.MaxSourcesPerTank, 1, MaxLimit)
 	within(r, "ledger.max_parked", l.MaxParked, 1, 1_000_000)
+	within(r, "ledger.max_marks", l.MaxMarks, 1, 100_000_000)
 	within(r, "ledger.stale_after", l.StaleAfter, Duration(time.Second), MaxStaleAfter)
 	r.validateWebhook(l)
 	if len(c.Tanks) > l.MaxTanks { // after the tanks: it would hide the faults inside
@@ -241,9 +248,14 @@ const confirmByMax = 8
 
 // storeBytes caps a store's bound on 32-bit boards, where bbolt maps the whole
 // file into an address space of at most 3 GiB (field case FC-92).
-func storeBytes(most int64) Size {
-	if strconv.IntSize == 32 {
-		return Size(min(most, 1<<30))
+func storeBytes(most int64) Size { return storeBytesOn(strconv.IntSize, most) }
+
+// maxStoreBytes32 is the most that package boltfile lets a file grow to there.
+const maxStoreBytes32 = 512 << 20
+
+func storeBytesOn(bits int, most int64) Size {
+	if bits == 32 {
+		return Size(min(most, maxStoreBytes32))
 	}
 	return Size(most)
 }

@@ -131,9 +131,9 @@ func (b *board) openLedger() error {
 		return nil
 	}
 	o := ledger.Options{MaxBytes: int64(c.MaxBytes), Tanks: ledgerTanks(b.cfg),
-		Closed: b.cfg.TanksMode == config.TanksClosed, DedupWindow: time.Duration(c.DedupWindow),
+		Closed: b.cfg.TanksMode == config.TanksClosed, DedupWindow: time.Duration(c.DedupWindow), History: time.Duration(c.History),
 		StaleAfter: time.Duration(c.StaleAfter), MaxTanks: c.MaxTanks, MaxSources: c.MaxSources,
-		MaxTankSources: c.MaxSourcesPerTank, MaxParked: c.MaxParked, QuarantineBytes: int64(c.QuarantineBytes),
+		MaxTankSources: c.MaxSourcesPerTank, MaxParked: c.MaxParked, MaxMarks: c.MaxMarks, QuarantineBytes: int64(c.QuarantineBytes),
 		Notify: b.notifies(),
 		Log:    b.log.With().Str("part", "ledger").Logger()}
 	return b.openStore(b.path(ledgerFile), func(path string, replaced bool) (err error) {
@@ -219,6 +219,7 @@ func (b *board) run(ctx context.Context) error {
 			return b.subscriber.Run(ctx)
 		})
 		g.Go(func() error { return b.publishAccount(ctx) })
+		g.Go(func() error { return b.pruneAccount(ctx) })
 		if b.notifies() != nil {
 			g.Go(func() error { return b.webhook().Run(ctx) })
 		}
