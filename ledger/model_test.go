@@ -47,8 +47,8 @@ func (m *model) receive(d *Delivery, now time.Time) (Outcome, event.Reason) {
 		}
 	}
 	switch {
-	case f.denies != nil && m.find(func(k *arrival) bool { return k.hash == f.hash && subset(f.denies, k.denies) }) != nil:
-		return Conflict, event.Conflict // the same contradiction again
+	case f.denies != nil && m.again(f):
+		return Conflict, event.Conflict
 	case f.denies != nil:
 		f.outcome, f.reason = Conflict, event.Conflict
 	case same != nil && same.outcome == Quarantined:

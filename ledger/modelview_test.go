@@ -181,8 +181,10 @@ func cmpBool(a, b bool) int {
 	return -1
 }
 
-func subset(some, of []*arrival) bool {
-	return !slices.ContainsFunc(some, func(f *arrival) bool { return !slices.Contains(of, f) })
+// again: the content was in conflict before, and so was all that it denies.
+func (m *model) again(f *arrival) bool {
+	return m.find(func(k *arrival) bool { return k.outcome == Conflict && k.hash == f.hash }) != nil &&
+		!slices.ContainsFunc(f.denies, func(k *arrival) bool { return !m.conflicted(k) })
 }
 
 // wanted gives the numbers of a numbered stream, of all its epochs, that are known
