@@ -35,7 +35,7 @@ func (b *batch) check() error {
 		return err
 	}
 	c.decide()
-	return errors.Join(c.checkMeta(), c.checkGone(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
+	return errors.Join(b.checkEffects(), c.checkMeta(), c.checkGone(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
 		c.checkNumbers(), c.checkQuarantine(), c.checkSettled(), c.checkOut(), c.checkAnswers())
 }
 

@@ -58,7 +58,7 @@ func (s *Subscriber) awaitStatus(ctx context.Context, l *link, token paho.Token)
 func (s *Subscriber) subscribe(ctx context.Context, l *link) error {
 	filters := make(map[string]byte, len(s.filters))
 	for _, f := range s.filters {
-		filters[f] = 1
+		filters[f] = eventQoS
 	}
 	token := l.client.SubscribeMultiple(filters, nil).(*paho.SubscribeToken)
 	if err := l.await(ctx, token, s.conn.opts.AckTimeout, "the subscription"); err != nil {
@@ -66,9 +66,9 @@ func (s *Subscriber) subscribe(ctx context.Context, l *link) error {
 	}
 	granted := token.Result()
 	for _, f := range s.filters {
-		if code, ok := granted[f]; !ok || code != 1 {
+		if code, ok := granted[f]; !ok || code != eventQoS {
 			s.refused.Add(1)
-			return fmt.Errorf("%w: filter %q, code 0x%02x instead of QoS 1", ErrSubscriptionRefused, f, code)
+			return fmt.Errorf("%w: filter %q, code 0x%02x instead of QoS %d", ErrSubscriptionRefused, f, code, eventQoS)
 		}
 	}
 	if !s.subscribed.Swap(true) {

@@ -76,7 +76,7 @@ func (l *link) isLost() bool {
 
 // publish sends one QoS 1 message. It may block for WriteTimeout.
 func (l *link) publish(topic string, retained bool, payload []byte) paho.Token {
-	return l.client.Publish(topic, 1, retained, payload)
+	return l.client.Publish(topic, eventQoS, retained, payload)
 }
 
 // await waits for token, which belongs to this connection. Nil means that the

@@ -46,8 +46,8 @@ var (
 	// ErrSchema: the file is of another kind, of a schema that is too new or too old,
 	// or not ours at all. Nothing was touched.
 	ErrSchema = errors.New("not a file that this version can use")
-	// ErrDamaged is returned by Open alone: what stands under the name is no whole
-	// bolt file. Nothing was written to it; SetAside makes room for a new one.
+	// ErrDamaged: what stands under the name is no whole bolt file. Nothing was
+	// written to it; SetAside makes room for a new one.
 	ErrDamaged = errors.New("damaged")
 	// ErrFailed: the outcome of an earlier commit is unknown, so no further one is
 	// taken. The process must close the file and open it again.
@@ -314,6 +314,10 @@ func (f *File) Schema() uint64 { return f.schema }
 
 // Created reports whether this Open made the file.
 func (f *File) Created() bool { return f.created }
+
+// Synced reports whether every commit is synced, data and meta page, with the
+// free list on disk: what "nil means durable" rests on.
+func (f *File) Synced() bool { return !f.db.NoSync && !f.db.NoGrowSync && !f.db.NoFreelistSync }
 
 // Unclean reports whether the process that held the file before did not close it.
 func (f *File) Unclean() bool { return f.unclean }

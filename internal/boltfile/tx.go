@@ -144,7 +144,7 @@ func check(tx *bbolt.Tx, path string) error {
 	if count == 0 {
 		return nil
 	}
-	return fmt.Errorf("check %s: %d faults: %w", path, count, errors.Join(found...))
+	return fmt.Errorf("check %s: %w: %d faults: %w", path, ErrDamaged, count, errors.Join(found...))
 }
 
 // CheckPath opens the closed file at path without writing to it and checks it.
@@ -153,11 +153,16 @@ func CheckPath(path string) error {
 }
 
 // ViewPath opens the closed file at path without writing to it, checks it, and
-// runs fn over it. While a process holds the file it gives ErrLocked.
+// runs fn over it. While a process holds the file it gives ErrLocked. A page that
+// cannot be read may end the process, as with Check.
 func ViewPath(path string, fn func(*bbolt.Tx) error) error {
-	return guard(func() error {
-		if _, err := os.Stat(path); err != nil {
+	err := guard(func() error {
+		st, err := os.Stat(path)
+		if err != nil {
 			return err
+		}
+		if st.Size() < 2*pageSize { // bolt would write into it
+			return fmt.Errorf("open %s: %w: %d bytes are no bolt file", path, ErrDamaged, st.Size())
 		}
 		db, err := bbolt.Open(path, fileMode, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true, PageSize: pageSize, Timeout: lockTimeoutDefault})
 		if err != nil {
@@ -171,6 +176,10 @@ func ViewPath(path string, fn func(*bbolt.Tx) error) error {
 			return fn(tx)
 		})
 	})
+	if _, panicked := errors.AsType[*panicError](err); panicked && !errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("read %s: %w: %w", path, ErrDamaged, err)
+	}
+	return err
 }
 
 // SchemaOf gives the schema that the file of a transaction was made with, or 0 where

@@ -36,7 +36,7 @@ Commands that need a live store ask the running daemon over {data_dir}/oxyd.sock
 // commands is the whole command line.
 type commands struct {
 	Run        runCmd        `cmd:"" help:"Run the daemon in the foreground until it is told to stop."`
-	Check      checkCmd      `cmd:"" help:"Read a config and say everything that is wrong with it."`
+	Check      checkCmd      `cmd:"" help:"Say everything that is wrong with a config, and answer the six questions of an idempotent consumer."`
 	Tanks      tanksCmd      `cmd:"" help:"List the tanks with their balances."`
 	Journal    journalCmd    `cmd:"" help:"Print what the account has received, and what became of it."`
 	Sources    sourcesCmd    `cmd:"" help:"List who has sent events, and what of them is missing."`

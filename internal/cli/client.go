@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"oxyd/internal/config"
 	"oxyd/internal/daemon"
 )
 
@@ -40,11 +41,15 @@ func (f *configFlag) dial() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return clientOf(cfg), nil
+}
+
+func clientOf(cfg *config.Config) *client {
 	socket := filepath.Join(cfg.DataDir, daemon.SocketFile)
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
-	return &client{socket, &http.Client{Transport: transport, Timeout: requestTimeout}}, nil
+	return &client{socket, &http.Client{Transport: transport, Timeout: requestTimeout}}
 }
 
 // refusal is an answer that says no.

@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 // the commands
 //
 //	daemon [MODE]          serve a real account on $WORK/data/oxyd.sock; MODE is
-//	                       pending or full, by which POST /api/events answers so
+//	                       pending or full, by which POST /api/events answers so,
+//	                       or late: a node that announces a redelivery of 2000h
 //	daemon stop
 //	poison TOPIC "BYTES"   quarantine a message, its bytes in Go's quotes
 //	notify KIND SUBJECT "TEXT"  keep a notice for the webhook, its text in Go's quotes
@@ -103,6 +104,17 @@ func startDaemon(dir, mode string) (*daemonStub, error) {
 	}
 	l.SetUnlinkOnClose(false) // what a killed daemon leaves behind
 	board := web.Board{Version: "test", Source: "ctl-1", Account: account,
+		Status: func() (any, error) {
+			s, err := account.Status()
+			redelivery := "72h"
+			if mode == "late" {
+				redelivery = "2000h"
+			}
+			return struct {
+				ledger.Status
+				Announced []map[string]string `json:"announced"`
+			}{s, []map[string]string{{"node": "ctl-9", "redelivery": redelivery}}}, err
+		},
 		Record: func(_ context.Context, r web.Record) (web.Answer, error) {
 			answer := web.Answer{EventID: r.Event.ID, Source: r.Event.Source, Tank: r.Event.Tank}
 			switch mode {

@@ -54,6 +54,8 @@ func TestDefaults(t *testing.T) {
 		Outbox: Outbox{MaxBytes: 64 << 20, Retention: h(72), CommitInterval: s(5), ResendAfter: s(60)},
 		Web:    &Web{Listen: "127.0.0.1:8686"},
 		Log:    Log{Level: "info", Format: "auto"},
+
+		NodeByDefault: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)

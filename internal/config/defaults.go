@@ -104,7 +104,7 @@ func (w *Web) setDefaults() { w.Listen = DefaultWebListen }
 // complete fills in the defaults that depend on other keys or on the host.
 func (r *reader) complete(c *Config, h host) {
 	if !r.stands("node") {
-		c.Node = h.node()
+		c.Node, c.NodeByDefault = h.node(), true
 		if h.machineID == "" {
 			r.warn("node", "is %q, after the host name alone, as this machine has no id: "+
 				"set it, for two boards of one name would be taken for one", c.Node)

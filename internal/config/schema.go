@@ -54,6 +54,9 @@ type Config struct {
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
 
+	// NodeByDefault: Node does not stand in the file and was made of the host.
+	NodeByDefault bool `yaml:"-"`
+
 	// Warnings are allowed but worth a word in the log: sorted by line.
 	Warnings Faults `yaml:"-"`
 }

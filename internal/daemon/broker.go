@@ -39,18 +39,9 @@ func (b *board) startBroker(listen string) (err error) {
 	c := b.cfg.Broker
 	b.broker, err = mqtt.StartBroker(mqtt.BrokerOptions{Listen: listen, Dir: b.path(brokerDir),
 		MaxBytes: int64(c.MaxBytes), AckWait: time.Duration(c.AckWait), MaxAckPending: c.MaxAckPending,
-		SessionExpiry: b.sessionExpiry(), Username: c.Username, PasswordFile: c.PasswordFile},
+		SessionExpiry: SessionExpiry(b.cfg), Username: c.Username, PasswordFile: c.PasswordFile},
 		b.log.With().Str("part", "broker").Logger().Sample(&zerolog.BurstSampler{Burst: brokerLines, Period: time.Minute}))
 	return err
-}
-
-// sessionExpiry is how long the broker keeps what waits for a session that nobody
-// takes up: as long as a ledger may be away.
-func (b *board) sessionExpiry() time.Duration {
-	if l := b.cfg.Ledger; l != nil {
-		return max(mqtt.DefaultBrokerSessionExpiry, time.Duration(l.RedeliveryWindow))
-	}
-	return mqtt.DefaultBrokerSessionExpiry
 }
 
 // brokerAddress is the configured one, or where the embedded broker really

@@ -80,7 +80,7 @@ type board struct {
 // cannot go on. It blocks; every store is closed when it returns.
 func Run(ctx context.Context, cfg *config.Config, version string, log zerolog.Logger) error {
 	b := &board{cfg: cfg, version: version, log: log, started: time.Now(),
-		topics:     mqtt.Topics{Prefix: cfg.TopicPrefix, Site: cfg.Site},
+		topics:     Topics(cfg),
 		wakeStatus: make(chan struct{}, 1), failed: make(chan error, 1)}
 	defer b.close()
 	TuneMemory()
@@ -115,29 +115,19 @@ func (b *board) open() error {
 func (b *board) path(name string) string { return filepath.Join(b.cfg.DataDir, name) }
 
 func (b *board) openOutbox() error {
-	return b.openStore(b.path(outboxFile), func(path string, _ bool) (err error) {
-		b.outbox, err = outbox.Open(outbox.Options{Path: path, Source: b.cfg.Node,
-			MaxBytes: int64(b.cfg.Outbox.MaxBytes), Retention: time.Duration(b.cfg.Outbox.Retention),
-			ConfirmBy: b.cfg.Outbox.ConfirmBy, CommitInterval: time.Duration(b.cfg.Outbox.CommitInterval),
-			TailPatience: time.Duration(b.cfg.Outbox.ResendAfter), Clock: b.clock, Topic: b.eventTopic,
-			Log: b.log.With().Str("part", "outbox").Logger()})
+	return b.openStore(OutboxPath(b.cfg), func(path string, _ bool) (err error) {
+		b.outbox, err = outbox.Open(OutboxOptions(b.cfg, path, b.clock, b.log.With().Str("part", "outbox").Logger()))
 		return err
 	})
 }
 
 func (b *board) openLedger() error {
-	c := b.cfg.Ledger
-	if c == nil {
+	if b.cfg.Ledger == nil {
 		return nil
 	}
-	o := ledger.Options{MaxBytes: int64(c.MaxBytes), Tanks: ledgerTanks(b.cfg),
-		Closed: b.cfg.TanksMode == config.TanksClosed, DedupWindow: time.Duration(c.DedupWindow), History: time.Duration(c.History),
-		StaleAfter: time.Duration(c.StaleAfter), MaxTanks: c.MaxTanks, MaxSources: c.MaxSources,
-		MaxTankSources: c.MaxSourcesPerTank, MaxParked: c.MaxParked, MaxMarks: c.MaxMarks, QuarantineBytes: int64(c.QuarantineBytes),
-		Notify: b.notifies(),
-		Log:    b.log.With().Str("part", "ledger").Logger()}
-	return b.openStore(b.path(ledgerFile), func(path string, replaced bool) (err error) {
-		o.Path, o.Replacement = path, replaced
+	return b.openStore(LedgerPath(b.cfg), func(path string, replaced bool) (err error) {
+		o := LedgerOptions(b.cfg, path, b.log.With().Str("part", "ledger").Logger())
+		o.Replacement = replaced
 		b.ledger, err = ledger.Open(o)
 		return err
 	})
@@ -220,7 +210,7 @@ func (b *board) run(ctx context.Context) error {
 		})
 		g.Go(func() error { return b.publishAccount(ctx) })
 		g.Go(func() error { return b.pruneAccount(ctx) })
-		if b.notifies() != nil {
+		if notifies(b.cfg) != nil {
 			g.Go(func() error { return b.webhook().Run(ctx) })
 		}
 	}

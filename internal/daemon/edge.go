@@ -87,8 +87,6 @@ func (f *firstReading) take() (first bool) {
 	return first
 }
 
-func (b *board) eventTopic(t event.Type, tank string) string { return b.topics.Tank(tank, t.Topic()) }
-
 // queue shows the outbox to the publisher, which knows rows and bytes only.
 type queue struct{ *outbox.Outbox }
 

@@ -196,11 +196,24 @@ type status struct {
 	*ledger.Status
 	LedgerID string          `json:"ledger,omitempty"`
 	Alarms   []alarmDocument `json:"alarms"`
+
+	// The windows that this process runs with, and how late the nodes that it knows
+	// of say that they may bring an event back.
+	DedupWindow      string         `json:"dedup_window,omitempty"`
+	RedeliveryWindow string         `json:"redelivery_window,omitempty"`
+	Announced        []announcement `json:"announced"`
+}
+
+// announcement is what a node's status says of its redelivery (contract section 3).
+type announcement struct {
+	Node       string `json:"node"`
+	Redelivery string `json:"redelivery"`
 }
 
 func (b *board) status() (any, error) {
 	s := status{Version: b.version, Site: b.cfg.Site, Node: b.cfg.Node, Roles: b.cfg.Roles(), Clock: b.clockWord(),
-		UptimeSec: int64(time.Since(b.started).Seconds()), MQTT: map[string]any{"publisher": connectionOf(b.publisher.Status())}}
+		UptimeSec: int64(time.Since(b.started).Seconds()), MQTT: map[string]any{"publisher": connectionOf(b.publisher.Status())},
+		Announced: []announcement{{b.cfg.Node, b.cfg.Outbox.Retention.String()}}}
 	if b.ledger != nil {
 		s.MQTT["subscriber"] = connectionOf(b.subscriber.Status())
 		account, err := b.ledger.Status()
@@ -208,6 +221,7 @@ func (b *board) status() (any, error) {
 			return nil, err
 		}
 		s.Status, s.LedgerID, s.Alarms = &account, b.cfg.Ledger.ID, b.ledgerAlarms.list()
+		s.DedupWindow, s.RedeliveryWindow = b.cfg.Ledger.DedupWindow.String(), b.cfg.Ledger.RedeliveryWindow.String()
 	}
 	return s, nil
 }

@@ -70,9 +70,7 @@ func (b *board) openConnections() error {
 
 // connection says how to reach the broker with one of the node's client ids.
 func (b *board) connection(clientID string) mqtt.Options {
-	c := b.cfg.MQTT
-	return mqtt.Options{Broker: b.brokerAddress(), ClientID: clientID, Username: c.Username, PasswordFile: c.PasswordFile,
-		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, KeepAlive: time.Duration(c.KeepAlive)}
+	return Connection(b.cfg, b.brokerAddress(), clientID)
 }
 
 // receive serves one connection of the subscriber: it gives the mailbox to

@@ -3,14 +3,15 @@ package daemon
 import (
 	"time"
 
+	"oxyd/internal/config"
 	"oxyd/internal/webhook"
 	"oxyd/ledger"
 )
 
 // notifies names the kinds of notices that the ledger keeps. Of two ledgers the
 // publishing one tells, so that one event is not two pages.
-func (b *board) notifies() []string {
-	l := b.cfg.Ledger
+func notifies(cfg *config.Config) []string {
+	l := cfg.Ledger
 	if l == nil || l.Webhook == nil || !l.Publish {
 		return nil
 	}

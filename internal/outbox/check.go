@@ -24,17 +24,10 @@ func (o *Outbox) Check() error {
 	if err := o.f.Check(); err != nil {
 		return fmt.Errorf("check outbox: %w", err)
 	}
-	c := checker{seen: map[string]*streamSeen{}}
-	err := o.f.View(func(tx *bbolt.Tx) error {
-		st, err := readState(tx)
-		if err != nil {
-			return err
-		}
-		c.tx, c.st = tx, st
-		c.all()
-		return nil
-	})
-	if err := errors.Join(append(c.faults, err)...); err != nil {
+	if err := o.f.View(func(tx *bbolt.Tx) error {
+		c, err := checkAll(tx)
+		return errors.Join(append(append(c.faults, c.damagedRows...), err)...)
+	}); err != nil {
 		return fmt.Errorf("check outbox: %w", err)
 	}
 	return nil
@@ -45,6 +38,19 @@ type checker struct {
 	st     state
 	seen   map[string]*streamSeen
 	faults []error
+	// damagedRows are rows whose own bytes cannot be trusted. Next moves them out of
+	// the way one by one, so that they cost their events and not the store.
+	damagedRows []error
+	sources     map[string]uint64 // rows by the source that their bytes name
+}
+
+func checkAll(tx *bbolt.Tx) (*checker, error) {
+	c := &checker{tx: tx, seen: map[string]*streamSeen{}, sources: map[string]uint64{}}
+	var err error
+	if c.st, err = readState(tx); err == nil {
+		c.all()
+	}
+	return c, err
 }
 
 // streamSeen is what the rows say of a stream.
@@ -113,8 +119,12 @@ func (c *checker) all() {
 }
 
 func (c *checker) each(bucket string, fn func(k, v []byte)) (n uint64) {
+	b := c.bucket(bucket)
+	if b == nil {
+		return 0 // a file from before there was one; see Inspect
+	}
 	// The only error is that of a callback, and this one has none.
-	_ = c.bucket(bucket).ForEach(func(k, v []byte) error { n++; fn(k, v); return nil })
+	_ = b.ForEach(func(k, v []byte) error { n++; fn(k, v); return nil })
 	return n
 }
 
@@ -151,16 +161,23 @@ func (c *checker) row(from string, k, link []byte) uint64 {
 func (c *checker) content(n uint64, r ref, value []byte) {
 	row, err := decodeRow(n, value)
 	if err != nil {
-		c.fault("row %d: %w", n, err)
+		c.damagedRow(n, err)
 		return
 	}
 	e, err := event.Decode(row.kind, r.tank, row.payload)
 	if err != nil {
-		c.fault("row %d: %w", n, err)
+		c.damagedRow(n, err)
 		return
 	}
+	c.sources[e.Source]++
 	if row.kind != r.kind || e.Dot != r.dot() || e.Run() != (event.Range{From: r.from, To: r.seq}) || e.HasNodeID() == r.ownID {
 		c.fault("row %d: its bytes say %s %v %v, its reference %s %v from %d", n, row.kind, e.Dot, e.Run(), r.kind, r.dot(), r.from)
+	}
+}
+
+func (c *checker) damagedRow(n uint64, err error) {
+	if len(c.damagedRows) < checkFaultsMax {
+		c.damagedRows = append(c.damagedRows, fmt.Errorf("row %d: %w", n, err))
 	}
 }
 
