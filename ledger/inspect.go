@@ -47,7 +47,7 @@ type Feed struct {
 
 // FoldBytes is the size of file up to which Inspect folds the journal anew, which
 // takes several times as much memory as the file has bytes.
-const FoldBytes = 32 << 20
+const FoldBytes = 16 << 20
 
 // Inspect reads the closed file at path and writes nothing to it. A file that is
 // damaged, or in which something does not hold, gives an Inspection with its Fault;

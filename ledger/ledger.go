@@ -96,7 +96,10 @@ type Options struct {
 	// are from before everything, so that a replacement never takes any: without a
 	// measurement a balance is not known any more.
 	Replacement bool
-	Closed      bool // an event of a tank not in Tanks is quarantined as unknown_tank
+	// Unverified: see boltfile.Options. Open then looks at the newest rows itself, and
+	// gives boltfile.ErrDamaged where they do not hold.
+	Unverified bool
+	Closed     bool // an event of a tank not in Tanks is quarantined as unknown_tank
 
 	DedupWindow     time.Duration
 	History         time.Duration // how long events stay that are not needed any more; at least DedupWindow
@@ -177,7 +180,7 @@ func Open(o Options) (*Ledger, error) {
 			o.Path, o.History, o.DedupWindow)
 	}
 	file, err := boltfile.Open(o.Path, boltfile.Options{Kind: "ledger", Schema: Schema, Oldest: Schema,
-		MaxBytes: o.MaxBytes, ReserveBytes: reserveBytes, Buckets: slices.Concat(buckets, outBuckets), Log: o.Log})
+		MaxBytes: o.MaxBytes, ReserveBytes: reserveBytes, Buckets: slices.Concat(buckets, outBuckets), Unverified: o.Unverified, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +201,12 @@ func Open(o Options) (*Ledger, error) {
 	if err := l.loadTwins(); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("open ledger %s: %w", o.Path, err)
+	}
+	if o.Unverified {
+		if err := l.view(func(b *batch) error { return b.checkNewest(newestRows) }); err != nil {
+			file.Close()
+			return nil, fmt.Errorf("open ledger %s: %w: %w", o.Path, boltfile.ErrDamaged, err)
+		}
 	}
 	return l, nil
 }

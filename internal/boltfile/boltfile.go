@@ -112,7 +112,13 @@ type Options struct {
 	CompactOver int64
 
 	LockTimeout time.Duration // how long to wait for another process; default 2 s
-	Log         zerolog.Logger
+
+	// Unverified: an earlier process did not close the file and nobody could look
+	// through it since. Close leaves it marked as unclean, so that the next start
+	// looks.
+	Unverified bool
+
+	Log zerolog.Logger
 }
 
 // A File is one open bolt file. Its methods may be called from many goroutines;
@@ -123,10 +129,11 @@ type File struct {
 	db   *bbolt.DB
 	fd   *os.File // bolt's own descriptor; it carries the lock
 
-	schema  uint64
-	id      [16]byte
-	unclean bool
-	created bool
+	schema     uint64
+	id         [16]byte
+	unclean    bool
+	created    bool
+	unverified bool
 
 	// writing is held by the one writer, beyond bolt's own lock: until a failed
 	// commit has been judged, nobody may build on what it left.
@@ -161,7 +168,7 @@ func Open(path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, log: o.Log, created: created}
+	f := &File{path: path, log: o.Log, created: created, unverified: o.Unverified}
 	if err := f.open(o, deadline); err != nil {
 		f.release()
 		return nil, err

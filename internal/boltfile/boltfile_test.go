@@ -422,3 +422,30 @@ func TestOpenErrorsNameThePath(t *testing.T) {
 		}
 	}
 }
+
+// What a child asks before it looks through a file, without writing to it.
+func TestUncleanPath(t *testing.T) {
+	dir := t.TempDir()
+	path, crashed := filepath.Join(dir, "a.db"), filepath.Join(dir, "crashed.db")
+	f := open(t, path, options())
+	if _, err := boltfile.UncleanPath(path); !errors.Is(err, boltfile.ErrLocked) {
+		t.Errorf("held: %v", err)
+	}
+	mustWrite(t, crashed, mustRead(t, path))
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{path: false, crashed: true} {
+		before := mustRead(t, name)
+		if got, err := boltfile.UncleanPath(name); err != nil || got != want {
+			t.Errorf("%s: got %t, %v, want %t", name, got, err, want)
+		}
+		if !bytes.Equal(mustRead(t, name), before) {
+			t.Errorf("%s was written to", name)
+		}
+	}
+	mustWrite(t, crashed, nil)
+	if _, err := boltfile.UncleanPath(crashed); !errors.Is(err, boltfile.ErrDamaged) {
+		t.Errorf("empty: %v", err)
+	}
+}

@@ -49,7 +49,7 @@ func createMissing(path string, o Options, deadline time.Time) (created bool, er
 	}
 	_, err = os.Lstat(path)
 	if err == nil {
-		if o.CompactOver > 0 {
+		if o.CompactOver > 0 && !o.Unverified {
 			if err := compact(dir, path, o); err != nil {
 				o.Log.Debug().Err(err).Str("path", path).Msg("store not compacted")
 			}

@@ -261,7 +261,7 @@ func write(to string, size int64, fill func(io.Writer) error) error {
 	if err := unix.Statfs(filepath.Dir(to), &st); err != nil {
 		return fmt.Errorf("measure the disk: %w", err)
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < size+spareBytes {
+	if free := int64(st.Bavail) * int64(st.Bsize); free < size+spareBytes {
 		return fmt.Errorf("there is no room for a copy of %d MiB", size>>20)
 	}
 	w, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

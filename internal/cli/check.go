@@ -39,7 +39,9 @@ func (c *checkCmd) Run(s *terminal) error {
 			return err
 		}
 	}
-	answers, err := checklist.Run(s.ctx, checklist.Subject{Config: cfg, Daemon: c.running(cfg)})
+	subject := checklist.Subject{Config: cfg, Daemon: c.running(cfg)}
+	lookThrough(&subject)
+	answers, err := checklist.Run(s.ctx, subject)
 	if err != nil {
 		return err
 	}

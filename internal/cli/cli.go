@@ -49,6 +49,7 @@ type commands struct {
 	Version    versionCmd    `cmd:"" help:"Tell the version of this program."`
 
 	DemoConsumer demoConsumerCmd `cmd:"" hidden:"" help:"Be one consumer of a demonstration."`
+	CheckStore   checkStoreCmd   `cmd:"" hidden:"" help:"Look through a store that no process holds, for the process that started this one."`
 }
 
 // terminal is what a command may touch of the world.

@@ -21,6 +21,12 @@ type Config struct {
 	// taken from the working directory. Default "data".
 	DataDir string `yaml:"data_dir"`
 
+	// CheckTimeout bounds the look through a store that was not closed cleanly, at
+	// the start, before anything is acknowledged. A store that takes longer is used
+	// unverified, and /readyz says so. Default: 30s and a second for each 2 MiB of
+	// the file; 1s to 24h.
+	CheckTimeout Duration `yaml:"check_timeout"`
+
 	// TopicPrefix stands before every topic. Default "oxyd"; levels by "/",
 	// no wildcards, at most MaxPrefixBytes.
 	TopicPrefix string `yaml:"topic_prefix"`

@@ -56,6 +56,9 @@ func (r *reader) validateNode(c *Config) {
 	if n := len(filepath.Clean(c.DataDir)) + len("/oxyd.sock"); n > maxSocketPath {
 		r.fault("data_dir", nil, "is too long: the control socket's path would have %d bytes, and Unix sockets take %d", n, maxSocketPath)
 	}
+	if r.stands("check_timeout") {
+		within(r, "check_timeout", c.CheckTimeout, Duration(time.Second), Duration(24*time.Hour))
+	}
 	r.oneOf("tanks_mode", c.TanksMode, TanksOpen, TanksClosed)
 	levels := strings.Split(c.TopicPrefix, "/")
 	if slices.Contains(levels, "") || len(c.TopicPrefix) > MaxPrefixBytes || c.TopicPrefix[0] == '$' || !plainTopic(c.TopicPrefix) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,10 +70,13 @@ func refusal(err error) error {
 	return err
 }
 
-// ready is nil when the stores work and the broker is reached.
+// ready is nil when the stores are verified and work, and the broker is reached.
 func (b *board) ready() error {
 	if _, err := b.outbox.Stats(); err != nil {
 		return fmt.Errorf("outbox: %w", err)
+	}
+	if len(b.notVerified) > 0 {
+		return errors.New(strings.Join(b.notVerified, "; "))
 	}
 	if s := b.publisher.Status(); !s.Connected {
 		return fmt.Errorf("broker %s is not reached: %s", s.Broker, s.LastError)

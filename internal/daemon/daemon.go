@@ -28,6 +28,7 @@ import (
 	"oxyd/internal/boltfile"
 	"oxyd/internal/clock"
 	"oxyd/internal/config"
+	"oxyd/internal/integrity"
 	"oxyd/internal/outbox"
 	"oxyd/internal/web"
 	"oxyd/ledger"
@@ -71,6 +72,9 @@ type board struct {
 	announced    announcements
 	ledgerAlarms alarmBoard
 	nodeAlarms   alarmBoard
+	child        integrity.Program
+	storeAlarms  []alarmDocument // raised while the stores were opened
+	notVerified  []string        // stores that nobody could look through; set while they are opened
 
 	brokerRestarts atomic.Uint64
 	first          firstReading
@@ -80,20 +84,29 @@ type board struct {
 // cannot go on. It blocks; every store is closed when it returns.
 func Run(ctx context.Context, cfg *config.Config, version string, log zerolog.Logger) error {
 	b := &board{cfg: cfg, version: version, log: log, started: time.Now(),
-		topics:     Topics(cfg),
+		topics: Topics(cfg), child: integrity.Self,
 		wakeStatus: make(chan struct{}, 1), failed: make(chan error, 1)}
 	defer b.close()
 	TuneMemory()
-	if err := b.open(); err != nil {
-		return err
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	g, running := errgroup.WithContext(running)
+	if err := b.open(running, g); err != nil {
+		stop()
+		if errors.Is(err, context.Canceled) {
+			err = nil // it was told to stop, or the group says why
+		}
+		return errors.Join(err, g.Wait())
 	}
 	b.announce()
-	return b.run(ctx)
+	return b.run(running, g)
 }
 
-// open opens stores first, for they decide whether this process may run here at
-// all, then what talks to the world.
-func (b *board) open() error {
+// open opens the outbox first, which decides whether this process may run here at
+// all and needs nothing else to keep what is measured: so the sensors are read from
+// then on, however long it takes to look through an account. Then comes what talks
+// to the world.
+func (b *board) open(ctx context.Context, g *errgroup.Group) error {
 	for _, w := range b.cfg.Warnings {
 		b.log.Warn().Msg(w.String())
 	}
@@ -104,7 +117,20 @@ func (b *board) open() error {
 	if b.clock, err = clock.New(); err != nil {
 		return err
 	}
-	for _, step := range []func() error{b.openOutbox, b.openLedger, b.openBroker, b.openSensors, b.openConnections, b.listen} {
+	if err := b.openOutbox(ctx); err != nil {
+		return err
+	}
+	if err := b.openSensors(); err != nil {
+		return err
+	}
+	g.Go(func() error { return b.outbox.Run(ctx) })
+	if b.poller != nil {
+		g.Go(func() error { return b.poller.Run(ctx) })
+	}
+	if err := b.openLedger(ctx); err != nil {
+		return err
+	}
+	for _, step := range []func() error{b.openBroker, b.openConnections, b.listen} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -113,43 +139,6 @@ func (b *board) open() error {
 }
 
 func (b *board) path(name string) string { return filepath.Join(b.cfg.DataDir, name) }
-
-func (b *board) openOutbox() error {
-	return b.openStore(OutboxPath(b.cfg), func(path string, _ bool) (err error) {
-		b.outbox, err = outbox.Open(OutboxOptions(b.cfg, path, b.clock, b.log.With().Str("part", "outbox").Logger()))
-		return err
-	})
-}
-
-func (b *board) openLedger() error {
-	if b.cfg.Ledger == nil {
-		return nil
-	}
-	return b.openStore(LedgerPath(b.cfg), func(path string, replaced bool) (err error) {
-		o := LedgerOptions(b.cfg, path, b.log.With().Str("part", "ledger").Logger())
-		o.Replacement = replaced
-		b.ledger, err = ledger.Open(o)
-		return err
-	})
-}
-
-// openStore opens a store. A damaged one is set aside, named in the log and kept;
-// a new one takes its place, for a board that measures and says that it lost its
-// memory is worth more than one that does not start.
-func (b *board) openStore(path string, open func(path string, replaced bool) error) error {
-	err := open(path, false)
-	if !errors.Is(err, boltfile.ErrDamaged) {
-		return err
-	}
-	aside, asideErr := boltfile.SetAside(path)
-	if asideErr != nil {
-		return errors.Join(err, asideErr)
-	}
-	b.log.Error().Err(err).Str("path", path).Str("set_aside_as", aside).
-		Msg("store is damaged: it was set aside and a new one is begun")
-	b.raise(&b.nodeAlarms, "storage_reset", critical, filepath.Base(path)+" was damaged: it is kept as "+filepath.Base(aside)+", a new one is in use")
-	return open(path, true)
-}
 
 // listen takes the addresses of the API: the control socket always, TCP where the
 // web role is on. The stores are locked by now, so a socket file that lies there
@@ -177,10 +166,9 @@ func (b *board) listen() error {
 	return nil
 }
 
-// run starts every station. The publisher stops last: it carries what the others
+// run starts every other station. The publisher stops last: it carries what the others
 // leave behind.
-func (b *board) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+func (b *board) run(ctx context.Context, g *errgroup.Group) error {
 	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPublishing()
 	published := make(chan error, 1)
@@ -193,15 +181,11 @@ func (b *board) run(ctx context.Context) error {
 	}()
 
 	g.Go(func() error { return b.fatal(ctx, published) })
-	g.Go(func() error { return b.outbox.Run(ctx) })
 	g.Go(func() error { return b.keepStatus(ctx) })
 	g.Go(func() error { return web.Serve(ctx, b.handler(), b.listeners...) })
 	g.Go(func() error { return b.watchdog(ctx) })
 	if b.broker != nil {
 		g.Go(func() error { return b.superviseBroker(ctx) })
-	}
-	if b.poller != nil {
-		g.Go(func() error { return b.poller.Run(ctx) })
 	}
 	if b.ledger != nil {
 		g.Go(func() error {

@@ -10,6 +10,7 @@ import (
 	"oxyd/internal/clock"
 	"oxyd/internal/config"
 	"oxyd/internal/event"
+	"oxyd/internal/integrity"
 	"oxyd/mqtt"
 )
 
@@ -35,10 +36,10 @@ func TestFC88CorruptedStoreAtBoot(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return &board{cfg: cfg, log: zerolog.Nop(), clock: system, topics: mqtt.Topics{Prefix: "oxyd", Site: "base"}}
+				return &board{cfg: cfg, log: zerolog.Nop(), clock: system, child: integrity.Self, topics: mqtt.Topics{Prefix: "oxyd", Site: "base"}}
 			}
 			b := board()
-			if err := b.openOutbox(); err != nil {
+			if err := b.openOutbox(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			r, err := b.outbox.Append(event.Event{Type: event.Consumed, Tank: "A", Amount: 1})
@@ -59,7 +60,7 @@ func TestFC88CorruptedStoreAtBoot(t *testing.T) {
 			data := b.cfg.DataDir
 			b = board()
 			b.cfg.DataDir = data
-			if err := b.openOutbox(); err != nil {
+			if err := b.openOutbox(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			defer b.outbox.Close()

@@ -201,19 +201,12 @@ type status struct {
 	// of say that they may bring an event back.
 	DedupWindow      string         `json:"dedup_window,omitempty"`
 	RedeliveryWindow string         `json:"redelivery_window,omitempty"`
-	Announced        []announcement `json:"announced"`
-}
-
-// announcement is what a node's status says of its redelivery (contract section 3).
-type announcement struct {
-	Node       string `json:"node"`
-	Redelivery string `json:"redelivery"`
+	Announced        []announcement `json:"announced,omitempty"`
 }
 
 func (b *board) status() (any, error) {
 	s := status{Version: b.version, Site: b.cfg.Site, Node: b.cfg.Node, Roles: b.cfg.Roles(), Clock: b.clockWord(),
-		UptimeSec: int64(time.Since(b.started).Seconds()), MQTT: map[string]any{"publisher": connectionOf(b.publisher.Status())},
-		Announced: []announcement{{b.cfg.Node, b.cfg.Outbox.Retention.String()}}}
+		UptimeSec: int64(time.Since(b.started).Seconds()), MQTT: map[string]any{"publisher": connectionOf(b.publisher.Status())}}
 	if b.ledger != nil {
 		s.MQTT["subscriber"] = connectionOf(b.subscriber.Status())
 		account, err := b.ledger.Status()
@@ -222,6 +215,7 @@ func (b *board) status() (any, error) {
 		}
 		s.Status, s.LedgerID, s.Alarms = &account, b.cfg.Ledger.ID, b.ledgerAlarms.list()
 		s.DedupWindow, s.RedeliveryWindow = b.cfg.Ledger.DedupWindow.String(), b.cfg.Ledger.RedeliveryWindow.String()
+		s.Announced = b.announced.all()
 	}
 	return s, nil
 }

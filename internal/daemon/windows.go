@@ -3,6 +3,8 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,6 +56,24 @@ func (a *announcements) longest() (node string, redelivery time.Duration) {
 		}
 	}
 	return node, redelivery
+}
+
+// all gives every announcement, by node.
+func (a *announcements) all() []announcement {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := make([]announcement, 0, len(a.node))
+	for name, d := range a.node {
+		list = append(list, announcement{name, config.Duration(d).String()})
+	}
+	slices.SortFunc(list, func(x, y announcement) int { return strings.Compare(x.Node, y.Node) })
+	return list
+}
+
+// announcement is what a node's status says of its redelivery (contract section 3).
+type announcement struct {
+	Node       string `json:"node"`
+	Redelivery string `json:"redelivery"`
 }
 
 // heardNode takes the status of a node. An offline one says nothing of its outbox,

@@ -139,6 +139,8 @@ type Options struct {
 	// ledger has confirmed before it counts as lost.
 	TailPatience time.Duration
 
+	Unverified bool // see boltfile.Options; rows are checked when their turn comes
+
 	Clock Clock
 	// Topic names the topic of an event. It is asked at each hand-over, so that
 	// rows follow a changed prefix.
@@ -229,7 +231,7 @@ func Open(o Options) (*Outbox, error) {
 	}
 	f, err := boltfile.Open(o.Path, boltfile.Options{
 		Kind: fileKind, Schema: fileSchema, Buckets: bucketNames, MaxBytes: o.MaxBytes, ReserveBytes: reserveBytes,
-		CompactOver: compactOver, Log: o.Log,
+		CompactOver: compactOver, Unverified: o.Unverified, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
