@@ -36,16 +36,12 @@ func (c *checker) readOld() error {
 	return nil
 }
 
-// decideAlone gives a reversal without its original its part in the set: it waits for
-// it as long as it stands among the reversals, else the original was pruned.
+// decideAlone gives a reversal without its original its part in the set: it went astray,
+// or it waits as long as it stands among the reversals, else the original was pruned.
 func (c *checker) decideAlone(f *fact) {
-	if c.reversals.Get(reversalKey(&f.Event)) != nil {
-		f.parked = true
-		return
-	}
-	if k, err := c.load(entryKey(&f.Event, f.stamp)); err == nil && k != nil {
-		f.excluded = k.has(flagExcluded)
-	}
+	k, err := c.load(entryKey(&f.Event, f.stamp))
+	f.excluded = err == nil && k != nil && k.has(flagExcluded)
+	f.parked = !f.excluded && c.reversals.Get(reversalKey(&f.Event)) != nil
 }
 
 // wants reports whether a number is to be accounted for: by the journal, or, up to

@@ -101,9 +101,10 @@ func (p *pruner) freeOfConflict(c *candidate) (bool, error) {
 }
 
 // freeOfReversal: a reversal stays until its original has gone, and as long as that
-// may still come. The original takes the rows of its reversals with it.
+// may still come. The original takes the rows of its reversals with it. One that went
+// astray waits for nothing.
 func (p *pruner) freeOfReversal(c *candidate) (bool, error) {
-	if c.Type != event.Reversed || !c.outcome.Accepted() || p.reversals.Get(reversalKey(&c.Event)) == nil {
+	if c.Type != event.Reversed || !c.outcome.Accepted() || c.own.has(flagExcluded) || p.reversals.Get(reversalKey(&c.Event)) == nil {
 		return true, nil
 	}
 	target := event.Identity{Source: c.ReversesSource, ID: c.Reverses}

@@ -278,7 +278,7 @@ func (p *pruner) remove(c *candidate) error {
 			return err
 		}
 	}
-	if !c.Numbered() || c.own == nil {
+	if !c.Numbered() {
 		return nil
 	}
 	r, err := p.see(c.Tank, c.Source, c.Dot.Epoch)
@@ -286,7 +286,7 @@ func (p *pruner) remove(c *candidate) error {
 		return err
 	}
 	r.row.gone = max(r.row.gone, c.Run().To)
-	if !c.Unsynced {
+	if c.own != nil && !c.Unsynced {
 		r.row.claimed = max(r.row.claimed, instant(c.OccurredAt))
 	}
 	r.row.changed = true
@@ -371,7 +371,7 @@ func (p *pruner) settleReversals(c *candidate) error {
 	if p.reversals.Get(key) == nil {
 		return nil
 	}
-	if c.own == nil || !c.own.has(flagExcluded) { // one that reverses nothing waits no more
+	if !c.own.has(flagExcluded) {
 		p.meta.parked-- // its original is gone for good
 	}
 	return p.reversals.Delete(key)
