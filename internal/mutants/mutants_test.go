@@ -35,6 +35,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	for _, m := range slices.Concat(mutants, powerCuts) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			t.Parallel() // most of a build's end is one thread
 			text, err := os.ReadFile(filepath.Join(root, m.file))
 			if err != nil {
 				t.Fatal(err)
