@@ -571,3 +571,37 @@ func TestRetriedEventsGo(t *testing.T) {
 	}
 	r.want("total", r.doc("Z").Totals.Consumed, "1 g")
 }
+
+// A second content that claims a run accounts for its numbers without an entry; they
+// are as recognised as all others when it goes.
+func TestRunsOfConflictsGo(t *testing.T) {
+	r := newPruning(t)
+	r.consume("dev", 1, 4, 100)
+	r.consume("dev", 10, 10, 90)
+	r.want("claims 5 to 10", r.send("consumed", numberedOf("dev", 10, `"amount":9,"stands_for":[5,10]`, 80)).Outcome, Conflict)
+	r.consume("dev", 11, 20, 70)
+	if err := r.l.update(func(b *batch) error { return b.dropKept("") }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.later(3 * time.Hour)
+	}
+	s, _ := r.l.Status()
+	r.want("all but the first and the newest", s.Pruned, 14)
+	r.want("of the run", r.send("consumed", numberedOf("dev", 7, `"amount":1`, 85)).Outcome, Duplicate)
+}
+
+// A reversal that went astray waits for nothing, also when its refused target has gone.
+func TestAstrayReversalsGo(t *testing.T) {
+	r := newPruning(t)
+	r.play(step{"reversed", `{"event_id":"x","tank":"A","reverses":"m","occurred_at":` + ago(60) + `}`, "parked", false},
+		step{"measured", `{"event_id":"m","tank":"A","v":2,"remaining":5,"occurred_at":` + ago(50) + `}`, "quarantined/unsupported_version", false})
+	if err := r.l.update(func(b *batch) error { return b.dropKept("") }); err != nil {
+		t.Fatal(err)
+	}
+	r.later(3 * time.Hour)
+	s, _ := r.l.Status()
+	if s.Parked != 0 || s.Waiting != 0 || s.KeptForGood+s.Pruned != s.Revision {
+		t.Errorf("parked %d, waiting %d, %d and %d of %d", s.Parked, s.Waiting, s.KeptForGood, s.Pruned, s.Revision)
+	}
+}
