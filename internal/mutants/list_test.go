@@ -170,6 +170,13 @@ var mutants = []mutant{
 		pkg:  "./ledger", run: "SetBack",
 	},
 	{
+		name: "a node does not notice that its ledger was set back",
+		file: "internal/outbox/ledgers.go",
+		old:  "\tcase w.setBack(f.word):\n",
+		new:  "\tcase false:\n",
+		pkg:  "./internal/outbox", run: "LedgerSetBack",
+	},
+	{
 		name: "a new incarnation is below what was published",
 		file: "ledger/incarnation.go",
 		old:  "max(newIncarnation(l.opt.Now()), above+1, b.meta.incarnation+1)",
