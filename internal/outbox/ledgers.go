@@ -54,6 +54,7 @@ type follower struct {
 type word struct {
 	incarnation uint64
 	more        bool
+	few         bool // so few streams that each had room for a range: where none is listed, through is the end
 	streams     map[streamID]named
 	newest      map[string]uint64 // epoch of each tank, of all that are named
 }
@@ -211,7 +212,7 @@ func (o *Outbox) makePlace(must bool) bool {
 // in force, which was never given here. (In an earlier epoch of a restored card
 // that is to be expected, and a new epoch would not change it.)
 func (o *Outbox) wordOf(c *event.Confirm) (w *word, strange bool, err error) {
-	w = &word{incarnation: c.Incarnation, more: c.More, streams: map[streamID]named{}, newest: map[string]uint64{}}
+	w = &word{incarnation: c.Incarnation, more: c.More, few: len(c.Streams) <= event.MaxConfirmRanges, streams: map[streamID]named{}, newest: map[string]uint64{}}
 	now := o.o.Clock.Mono()
 	err = o.f.View(func(tx *bbolt.Tx) error {
 		streams := tx.Bucket([]byte(bStreams))

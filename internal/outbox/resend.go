@@ -115,7 +115,8 @@ func (o *Outbox) reviewStream(f *follower, id streamID, s stream, now time.Durat
 	case p != nil:
 		n.through = p.settled
 	}
-	if beyond := (event.Range{From: n.through + 1, To: s.handed}); beyond.From <= beyond.To && (f.word == nil || !f.word.more) {
+	if beyond := (event.Range{From: n.through + 1, To: s.handed}); beyond.From <= beyond.To &&
+		(f.word == nil || !f.word.more || isNamed && f.word.few && len(n.missing) == 0) {
 		tail = []event.Range{beyond}
 	}
 	if p == nil && len(listed)+len(tail) == 0 {
