@@ -177,6 +177,13 @@ var mutants = []mutant{
 		pkg:  "./internal/outbox", run: "LedgerSetBack",
 	},
 	{
+		name: "nothing is said of a lost stream of which nothing is kept",
+		file: "internal/outbox/resend.go",
+		old:  "\tcase s.rows == 0 && !nothing:\n",
+		new:  "\tcase s.rows == 0:\n",
+		pkg:  "./internal/outbox", run: "NewestStreamLost",
+	},
+	{
 		name: "a new incarnation is below what was published",
 		file: "ledger/incarnation.go",
 		old:  "max(newIncarnation(l.opt.Now()), above+1, b.meta.incarnation+1)",

@@ -71,6 +71,12 @@ func (n named) has(run event.Range) bool {
 	return run.To <= n.through && len(intersect(n.missing, []event.Range{run})) == 0
 }
 
+// hasNothing reports whether the ledger has no number of the stream: the newest epoch
+// of a tank that it has met is always named.
+func (w *word) hasNothing(id streamID) bool {
+	return w != nil && !w.more && w.newest[id.tank] < id.epoch
+}
+
 // Heard takes a ledger's confirmation for this source. It may come before the
 // ledger's status, repeatedly, late, or from one that is gone: what is to be sent
 // again follows only from that of an online ledger's incarnation. That numbers,
@@ -265,7 +271,7 @@ func (w *word) setBack(before *word) bool {
 	for id, was := range before.streams {
 		is, still := w.streams[id]
 		switch {
-		case !still && !w.more && w.newest[id.tank] < id.epoch, still && !w.more && is.through < was.through:
+		case !still && w.hasNothing(id), still && !w.more && is.through < was.through:
 			return true
 		case len(subtract(upTo(is.missing, was.through), was.missing)) > 0:
 			return true
