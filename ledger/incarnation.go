@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"oxyd/internal/event"
 )
@@ -57,13 +58,32 @@ func SetBackSince(was, is *event.Confirm) bool {
 		epoch uint64
 		tank  string
 	}
-	through := map[stream]uint64{}
+	now, newest := map[stream]event.ConfirmStream{}, map[string]uint64{}
 	for _, s := range is.Streams {
-		through[stream{s.Epoch, s.Tank}] = s.Through
+		now[stream{s.Epoch, s.Tank}] = s
+		newest[s.Tank] = max(newest[s.Tank], s.Epoch)
 	}
 	for _, s := range was.Streams {
+		n, named := now[stream{s.Epoch, s.Tank}]
+		switch {
+		case named && lacksNews(&s, &n):
+			return true
 		// A document that has no room for all says less than the store knows.
-		if now, named := through[stream{s.Epoch, s.Tank}]; !is.More && named && s.Through > now {
+		case !is.More && named && s.Through > n.Through:
+			return true
+		case !is.More && !named && newest[s.Tank] < s.Epoch: // the newest of a tank is always named
+			return true
+		}
+	}
+	return false
+}
+
+// lacksNews tells whether a number is missing now that had arrived then.
+func lacksNews(was, is *event.ConfirmStream) bool {
+	for _, r := range is.Missing {
+		r.To = min(r.To, was.Through)
+		within := func(m event.Range) bool { return m.From <= r.From && r.To <= m.To }
+		if r.From <= r.To && !slices.ContainsFunc(was.Missing, within) {
 			return true
 		}
 	}

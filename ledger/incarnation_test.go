@@ -78,3 +78,21 @@ func TestSetBackIsNoticed(t *testing.T) {
 	cut := event.Confirm{Incarnation: was.Incarnation, NewestEpoch: 1, More: true, Streams: []event.ConfirmStream{{Epoch: 1, Tank: "A", Through: 1}}}
 	r.want("a document without room says nothing", SetBackSince(&said, &cut), false)
 }
+
+// A backup may lack no more than a tank that was new, or what came late: then neither
+// the newest epoch nor how far a stream goes has changed.
+func TestSetBackByLittleIsNoticed(t *testing.T) {
+	r := newRig(t)
+	r.numbers("A", 1, 1, 2, 5)
+	before := r.confirmed("dev")
+	r.numbers("A", 1, 3)
+	late := r.confirmed("dev")
+	r.numbers("B", 1, 1)
+	said := r.confirmed("dev")
+	r.want("a tank is unknown", SetBackSince(&said, &late), true)
+	r.want("a late number is missing", SetBackSince(&late, &before), true)
+	r.want("further", SetBackSince(&before, &late) || SetBackSince(&late, &said), false)
+	cut := late
+	cut.More = true
+	r.want("a document without room says nothing of the tank", SetBackSince(&said, &cut), false)
+}

@@ -22,7 +22,7 @@ const (
 
 // Fetch connects once with the client id of o, reads the retained documents that
 // the filters match, and disconnects. It returns them by topic, none being an empty
-// map. Documents beyond FetchMax or MaxFollowedBytes are left out. The error is
+// map. Documents beyond FetchMax, MaxFollowedBytes or 8 MiB in all are left out. The error is
 // ErrSubscriptionRefused where the broker does not let this client read them.
 func Fetch(ctx context.Context, o Options, filters []string, log zerolog.Logger) (map[string][]byte, error) {
 	for _, f := range filters {
@@ -50,13 +50,16 @@ func Fetch(ctx context.Context, o Options, filters []string, log zerolog.Logger)
 type fetched struct {
 	mu    sync.Mutex
 	docs  map[string][]byte
+	bytes int
 	heard chan struct{}
 }
 
 func (f *fetched) put(m paho.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m.Retained() && len(m.Payload()) <= MaxFollowedBytes && len(f.docs) < FetchMax {
+	size := len(m.Topic()) + len(m.Payload())
+	if m.Retained() && len(m.Payload()) <= MaxFollowedBytes && len(f.docs) < FetchMax && f.bytes+size <= maxWaitingBytes {
+		f.bytes += size
 		f.docs[m.Topic()] = slices.Clone(m.Payload())
 	}
 	select {

@@ -18,6 +18,9 @@ const (
 	// handled. What comes beyond it is passed over, counted; it comes again with
 	// the next change, or at the next connect.
 	MaxFollowedTopics = 4096
+	// maxWaitingBytes bounds all that waits to be handled, topics included, or that
+	// one Fetch takes: whoever may publish could fill the memory of a small board.
+	maxWaitingBytes = 8 << 20
 )
 
 // Following is what a Publisher listens to on its own connection: small documents
@@ -128,6 +131,7 @@ type newest struct {
 	mu    sync.Mutex
 	docs  map[string][]byte
 	order []string
+	bytes int // of docs
 	wake  chan struct{}
 }
 
@@ -142,12 +146,18 @@ func (n *newest) put(topic string, payload []byte) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, waits := n.docs[topic]; !waits {
-		if len(n.order) >= MaxFollowedTopics {
-			return false
-		}
+	was, waits := n.docs[topic]
+	grows := len(payload) - len(was)
+	if !waits {
+		grows += len(topic)
+	}
+	if n.bytes+grows > maxWaitingBytes || !waits && len(n.order) >= MaxFollowedTopics {
+		return false
+	}
+	if !waits {
 		n.order = append(n.order, topic)
 	}
+	n.bytes += grows
 	n.docs[topic] = slices.Clone(payload)
 	select {
 	case n.wake <- struct{}{}:
@@ -165,6 +175,7 @@ func (n *newest) take() (topic string, payload []byte, ok bool) {
 	topic = n.order[0]
 	n.order = n.order[1:]
 	payload = n.docs[topic]
+	n.bytes -= len(topic) + len(payload)
 	delete(n.docs, topic)
 	return topic, payload, true
 }

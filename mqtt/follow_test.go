@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/google/go-cmp/cmp"
 
 	"oxyd/internal/mqtttest"
@@ -139,5 +140,51 @@ func TestParseStatus(t *testing.T) {
 		if got != want || ok != (want != StatusTopic{}) {
 			t.Errorf("ParseStatus(%q) is %+v, %v, want %+v", topic, got, ok, want)
 		}
+	}
+}
+
+// Long documents on many topics do not fill the memory; what is taken makes room.
+func TestNewestIsBoundedInBytes(t *testing.T) {
+	n := newNewest()
+	long := make([]byte, MaxFollowedBytes)
+	taken := 0
+	for i := range MaxFollowedTopics {
+		if n.put(fmt.Sprint("t", i), long) {
+			taken++
+		}
+	}
+	if size := taken * MaxFollowedBytes; size > maxWaitingBytes || size < maxWaitingBytes-2*MaxFollowedBytes {
+		t.Errorf("%d bytes wait, want about %d", size, maxWaitingBytes)
+	}
+	if !n.put("t0", nil) || !n.put("t0", long) || n.put("another", long) {
+		t.Error("a topic that waits must get its newest document, a further one has no room")
+	}
+	for range taken {
+		n.take()
+	}
+	if n.bytes != 0 || !n.put("another", long) {
+		t.Errorf("%d bytes are counted, none waits", n.bytes)
+	}
+}
+
+// payloadOf is a retained message of some size.
+type payloadOf struct {
+	paho.Message
+	topic string
+	bytes []byte
+}
+
+func (m payloadOf) Topic() string   { return m.topic }
+func (m payloadOf) Payload() []byte { return m.bytes }
+func (m payloadOf) Retained() bool  { return true }
+
+func TestFetchIsBoundedInBytes(t *testing.T) {
+	f := fetched{docs: map[string][]byte{}, heard: make(chan struct{}, 1)}
+	long := make([]byte, MaxFollowedBytes)
+	for i := range FetchMax {
+		f.put(payloadOf{topic: fmt.Sprint("t", i), bytes: long})
+	}
+	if size := len(f.docs) * MaxFollowedBytes; size > maxWaitingBytes || size < maxWaitingBytes-2*MaxFollowedBytes {
+		t.Errorf("%d bytes fetched, want about %d", size, maxWaitingBytes)
 	}
 }

@@ -17,6 +17,10 @@ const (
 	recallPatience = 5 * time.Second
 	// recallPause is between two tries.
 	recallPause = 250 * time.Millisecond
+	// recallMax is the greatest incarnation that is believed of a document: beyond
+	// the second that time draws in the year 2242, less room for a million more. One
+	// that a stranger has left there must not hinder the raising above the true ones.
+	recallMax = event.MaxEpoch - 1<<40
 )
 
 // recallPast compares the ledger with its own retained documents before either
@@ -63,14 +67,14 @@ func (b *board) compare(docs map[string][]byte) {
 		of, _ := b.topics.ParseStatus(topic)
 		if of.Confirms == "" {
 			var was ledgerDocument
-			if json.Unmarshal(payload, &was) == nil { // else it is not ours
+			if json.Unmarshal(payload, &was) == nil && possible(was.Incarnation, &status) { // else it is not ours
 				setBack = setBack || status.SetBack(was.Incarnation, was.Revision)
 				above = max(above, was.Incarnation)
 			}
 			continue
 		}
 		was, err := event.DecodeConfirm(payload)
-		if err != nil {
+		if err != nil || !possible(was.Incarnation, &status) {
 			continue
 		}
 		is, err := b.ledger.Confirm(of.Confirms)
@@ -91,4 +95,9 @@ func (b *board) compare(docs map[string][]byte) {
 	}
 	b.log.Warn().Uint64("was", status.Incarnation).Uint64("incarnation", n).
 		Msg("store knows less than it has published: it was restored or replaced, its sources send again what they keep")
+}
+
+// possible reports whether this ledger can have published the incarnation.
+func possible(incarnation uint64, now *ledger.Status) bool {
+	return incarnation <= max(recallMax, now.Incarnation)
 }

@@ -9,16 +9,19 @@ import (
 // outboxAlarms raises and ends the alarms of the node that come of its outbox.
 // They are made of figures in memory, so that a full disk does not hide them.
 func (b *board) outboxAlarms(s *outbox.Stats) {
-	severity, text := warning, ""
+	severity, text, since := warning, "", s.CrowdedSince
 	switch {
+	case s.CrowdedSince.IsZero() && s.LackingSince.IsZero():
 	case s.CrowdedSince.IsZero():
+		since = s.LackingSince
+		text = "the outbox is at its bound: events are given up that the broker has taken and the ledger has not confirmed"
 	case s.Full:
 		severity, text = critical, "the outbox is full: readings and entries are refused until the broker takes some"
 	default:
 		text = "the outbox is at its bound: readings are thinned out and deltas summed up until the broker takes some"
 	}
 	b.raise(&b.nodeAlarms, "outbox_full", severity, text)
-	b.nodeAlarms.began("outbox_full", s.CrowdedSince)
+	b.nodeAlarms.began("outbox_full", since)
 
 	text = ""
 	if !s.DiskFullSince.IsZero() {

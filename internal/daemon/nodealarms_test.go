@@ -23,15 +23,21 @@ func TestOutboxAlarms(t *testing.T) {
 		{"refused once, and never at the bound", outbox.Stats{Full: true}, map[string]string{}},
 		{"merging", outbox.Stats{CrowdedSince: at}, map[string]string{"outbox_full": warning}},
 		{"refusing", outbox.Stats{CrowdedSince: at, Full: true}, map[string]string{"outbox_full": critical}},
+		{"giving up", outbox.Stats{LackingSince: at}, map[string]string{"outbox_full": warning}},
+		{"giving up, then merging", outbox.Stats{LackingSince: at.Add(-time.Hour), CrowdedSince: at}, map[string]string{"outbox_full": warning}},
 		{"no disk", outbox.Stats{CrowdedSince: at, DiskFullSince: at.Add(time.Minute), Full: true},
 			map[string]string{"outbox_full": critical, "storage_full": critical}},
 		{"all well again", outbox.Stats{}, map[string]string{}},
 	} {
 		b.outboxAlarms(&c.stats)
 		got := map[string]string{}
+		since := c.stats.CrowdedSince
+		if since.IsZero() {
+			since = c.stats.LackingSince
+		}
 		for _, a := range b.nodeAlarms.list() {
 			got[a.Kind] = a.Severity
-			if want := map[string]time.Time{"outbox_full": c.stats.CrowdedSince, "storage_full": c.stats.DiskFullSince}[a.Kind]; !a.Since.Equal(want) || a.Text == "" {
+			if want := map[string]time.Time{"outbox_full": since, "storage_full": c.stats.DiskFullSince}[a.Kind]; !a.Since.Equal(want) || a.Text == "" {
 				t.Errorf("%s: %+v, want since %v and a text", c.name, a, want)
 			}
 		}

@@ -24,7 +24,8 @@ type Confirm struct {
 	NewestEpoch uint64   // that the ledger has met; 0: none
 	Fenced      []uint64 // epochs that the source must leave
 	// More: there are other streams, or other ranges, than those named. What lies
-	// beyond a stream's Through is then not known to be missing or lost.
+	// beyond a stream's Through is then not known to be missing or lost; except that,
+	// of at most MaxConfirmRanges streams, one that lists none missing ends there.
 	More    bool
 	Streams []ConfirmStream
 }

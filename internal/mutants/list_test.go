@@ -170,6 +170,27 @@ var mutants = []mutant{
 		pkg:  "./ledger", run: "SetBack",
 	},
 	{
+		name: "a node does not notice that its ledger was set back",
+		file: "internal/outbox/ledgers.go",
+		old:  "\tcase w.setBack(f.word):\n",
+		new:  "\tcase false:\n",
+		pkg:  "./internal/outbox", run: "LedgerSetBack",
+	},
+	{
+		name: "nothing is said of a lost stream of which nothing is kept",
+		file: "internal/outbox/resend.go",
+		old:  "\tcase s.rows == 0 && !nothing:\n",
+		new:  "\tcase s.rows == 0:\n",
+		pkg:  "./internal/outbox", run: "NewestStreamLost",
+	},
+	{
+		name: "nobody is told that unconfirmed events are given up",
+		file: "internal/outbox/evict.go",
+		old:  "\tif removed > 0 && len(o.confirmBy()) > 0 {",
+		new:  "\tif false {",
+		pkg:  "./internal/outbox", run: "ConfirmedRowsGoFirst",
+	},
+	{
 		name: "a new incarnation is below what was published",
 		file: "ledger/incarnation.go",
 		old:  "max(newIncarnation(l.opt.Now()), above+1, b.meta.incarnation+1)",

@@ -39,9 +39,14 @@ func (o *Outbox) evictSlice() (removed int, err error) {
 		}
 	}
 	if removed > 0 {
+		o.lacking.on = false
 		return removed, nil
 	}
-	return o.pruneSlice(anyAge)
+	removed, err = o.pruneSlice(anyAge)
+	if removed > 0 && len(o.confirmBy()) > 0 { // else nobody is known to confirm
+		o.lacking.begin(o.o.Clock)
+	}
+	return removed, err
 }
 
 // evictConfirmed looks at evictScanRows rows. more: there are others behind them.

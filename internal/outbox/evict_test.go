@@ -74,11 +74,17 @@ func TestConfirmedRowsGoFirst(t *testing.T) {
 			if s := mustStats(t, b); s.EvictedLacking != 0 || s.Evicted != uint64(int(n)-want) {
 				t.Errorf("evicted %d, %d of them unconfirmed, want %d, 0", s.Evicted, s.EvictedLacking, int(n)-want)
 			}
+			if b.lacking.on {
+				t.Error("said to give up what no ledger has while it gave up what they have")
+			}
 			b.mu.Lock()
 			removed, err := b.evictSlice()
 			b.mu.Unlock()
 			if _, others := left(); err != nil || removed != sliceRows || others != want-removed {
 				t.Errorf("removed %d, %v: %d are left of %d", removed, err, others, want)
+			}
+			if !b.lacking.on {
+				t.Error("nothing says that it gives up what no ledger has")
 			}
 		})
 	}

@@ -54,7 +54,9 @@ type follower struct {
 type word struct {
 	incarnation uint64
 	more        bool
+	few         bool // so few streams that each had room for a range: where none is listed, through is the end
 	streams     map[streamID]named
+	newest      map[string]uint64 // epoch of each tank, of all that are named
 }
 
 // named is what a ledger says of one stream.
@@ -67,6 +69,12 @@ type named struct {
 // has reports whether the ledger has every number of the run.
 func (n named) has(run event.Range) bool {
 	return run.To <= n.through && len(intersect(n.missing, []event.Range{run})) == 0
+}
+
+// hasNothing reports whether the ledger has no number of the stream: the newest epoch
+// of a tank that it has met is always named.
+func (w *word) hasNothing(id streamID) bool {
+	return w != nil && !w.more && w.newest[id.tank] < id.epoch
 }
 
 // Heard takes a ledger's confirmation for this source. It may come before the
@@ -210,11 +218,12 @@ func (o *Outbox) makePlace(must bool) bool {
 // in force, which was never given here. (In an earlier epoch of a restored card
 // that is to be expected, and a new epoch would not change it.)
 func (o *Outbox) wordOf(c *event.Confirm) (w *word, strange bool, err error) {
-	w = &word{incarnation: c.Incarnation, more: c.More, streams: map[streamID]named{}}
+	w = &word{incarnation: c.Incarnation, more: c.More, few: len(c.Streams) <= event.MaxConfirmRanges, streams: map[streamID]named{}, newest: map[string]uint64{}}
 	now := o.o.Clock.Mono()
 	err = o.f.View(func(tx *bbolt.Tx) error {
 		streams := tx.Bucket([]byte(bStreams))
 		for _, s := range c.Streams {
+			w.newest[s.Tank] = max(w.newest[s.Tank], s.Epoch)
 			own, known := decodeStream(streams.Get(streamKey(s.Epoch, s.Tank)))
 			if s.Epoch == o.epoch && s.Through > own.last {
 				strange = true
@@ -235,7 +244,11 @@ func (f *follower) take(w *word, now time.Duration) {
 		f.other = w
 		return
 	}
-	if f.word != nil {
+	switch {
+	case f.word == nil:
+	case w.setBack(f.word):
+		f.pursuits = map[streamID]*pursuit{} // nothing that it had can be relied on
+	default:
 		for id, before := range f.word.streams {
 			now, still := w.streams[id]
 			switch {
@@ -248,6 +261,23 @@ func (f *follower) take(w *word, now time.Duration) {
 		}
 	}
 	f.word = w
+}
+
+// setBack reports whether the ledger lacks what it had, by its word before under the
+// same incarnation: a number, or the newest epoch of a tank, which is always named.
+// Then its store was replaced by an earlier one, which it cannot know itself where
+// its broker was set back as well.
+func (w *word) setBack(before *word) bool {
+	for id, was := range before.streams {
+		is, still := w.streams[id]
+		switch {
+		case !still && w.hasNothing(id), still && !w.more && is.through < was.through:
+			return true
+		case len(subtract(upTo(is.missing, was.through), was.missing)) > 0:
+			return true
+		}
+	}
+	return false
 }
 
 // listened draws the consequences of what a ledger has told. It needs mu.

@@ -196,6 +196,7 @@ type Outbox struct {
 	merge    mergeScan
 	perSlice int   // rows that one transaction of these two removes
 	crowded  spell // at the bound: it drops, merges or refuses
+	lacking  spell // at the bound: retained rows go that a ledger does not have
 	noDisk   spell // the last append found the disk full
 	counters Counters
 	full     bool

@@ -35,6 +35,8 @@ type pursuit struct {
 
 	probes int // of a stream that the ledger does not name
 	probe  time.Duration
+
+	nothing time.Duration // since when the ledger is known to have nothing of it; 0: is not
 }
 
 func (f *follower) pursue(id streamID) *pursuit {
@@ -105,9 +107,10 @@ func (o *Outbox) reviewStream(f *follower, id streamID, s stream, now time.Durat
 		n, isNamed = f.word.streams[id]
 		listed = upTo(n.missing, s.handed)
 	}
+	nothing := !isNamed && f.word.hasNothing(id)
 	switch {
 	case isNamed:
-	case s.rows == 0:
+	case s.rows == 0 && !nothing:
 		// Nothing of it is here. Whether the ledger has had it all, or knows nothing
 		// of it, cannot be told: nothing is said either.
 		delete(f.pursuits, id)
@@ -115,7 +118,8 @@ func (o *Outbox) reviewStream(f *follower, id streamID, s stream, now time.Durat
 	case p != nil:
 		n.through = p.settled
 	}
-	if beyond := (event.Range{From: n.through + 1, To: s.handed}); beyond.From <= beyond.To && (f.word == nil || !f.word.more) {
+	if beyond := (event.Range{From: n.through + 1, To: s.handed}); beyond.From <= beyond.To &&
+		(f.word == nil || !f.word.more || isNamed && f.word.few && len(n.missing) == 0) {
 		tail = []event.Range{beyond}
 	}
 	if p == nil && len(listed)+len(tail) == 0 {
@@ -127,7 +131,13 @@ func (o *Outbox) reviewStream(f *follower, id streamID, s stream, now time.Durat
 	if isNamed {
 		p.probes = 0
 	}
-	ripe := isNamed && now-n.since >= o.o.TailPatience
+	switch {
+	case !nothing:
+		p.nothing = 0
+	case p.nothing == 0:
+		p.nothing = now
+	}
+	ripe := isNamed && now-n.since >= o.o.TailPatience || nothing && now-p.nothing >= o.o.TailPatience
 	for _, r := range listed {
 		o.lineUp(job{f: f, id: id, Range: r, gone: true}, p, now)
 	}
@@ -138,7 +148,7 @@ func (o *Outbox) reviewStream(f *follower, id streamID, s stream, now time.Durat
 				continue
 			}
 			// A ledger that has never confirmed anything may be none that does.
-			j.probe = f.word == nil || p.probes < probesMax
+			j.probe = s.rows > 0 && (f.word == nil || p.probes < probesMax)
 		}
 		o.lineUp(j, p, now)
 	}

@@ -269,6 +269,33 @@ func TestMoreSaysNothingOfTheRest(t *testing.T) {
 	}
 }
 
+// Room lacks for ranges, not for streams: one of which nothing is missing ends where
+// it says, so that its lost tail goes out although other gaps never close.
+func TestLostTailBesideGapsThatStayOpen(t *testing.T) {
+	clock, l, a := setUp(t)
+	mustAppend(t, l.b, append(deltas("A", 200), deltas("B", 5)...)...)
+	epoch := l.b.epoch
+	l.run(t)
+	clock.advance(time.Hour)
+	c := event.Confirm{Ledger: a.id, Incarnation: 1, Source: "ctl-3", NewestEpoch: epoch, More: true,
+		Streams: []event.ConfirmStream{{Epoch: 7, Tank: "A", Through: 200}, {Epoch: epoch, Tank: "B", Through: 3}}}
+	for n := uint64(1); n <= event.MaxConfirmRanges; n++ {
+		c.Streams[0].Missing = append(c.Streams[0].Missing, event.Range{From: 2 * n, To: 2 * n})
+	}
+	if err := l.b.Heard(c); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	for _, e := range l.run(t) {
+		if e.Tank == "B" {
+			got = append(got, e.Dot.Seq)
+		}
+	}
+	if d := cmp.Diff([]uint64{4, 5}, got); d != "" {
+		t.Errorf("sent again of B (-want +got):\n%s", d)
+	}
+}
+
 // Nothing that can be said to it makes the outbox lose a row or grow without bound.
 func TestHostileConfirmations(t *testing.T) {
 	clock, l, _ := setUp(t)

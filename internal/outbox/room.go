@@ -88,7 +88,7 @@ func (s *spell) begin(clock Clock) {
 // easeOff ends the crowding once a quarter is free again.
 func (o *Outbox) easeOff(used, limit int64) {
 	if used < limit-limit/4 {
-		o.crowded.on = false
+		o.crowded.on, o.lacking.on = false, false
 	}
 }
 

@@ -160,6 +160,9 @@ type Stats struct {
 	// free again. DiskFullSince: the last append found the disk full. Zero: it does
 	// not hold.
 	CrowdedSince, DiskFullSince time.Time
+	// LackingSince: at the bound, retained rows are given up that a ledger of
+	// ConfirmBy has not confirmed; until one that it has goes, or a quarter is free.
+	LackingSince time.Time
 	// FileBytes is the file's size, UsedBytes that without its free pages. Appends
 	// end at LimitBytes of used ones, the file at Options.MaxBytes.
 	FileBytes, UsedBytes, LimitBytes int64
@@ -182,7 +185,7 @@ func (o *Outbox) Stats() (Stats, error) {
 		Pending: o.st.pendingRows, PendingBytes: o.st.pendingBytes,
 		Retained: o.st.keptRows, RetainedBytes: o.st.keptBytes, DamagedRows: o.st.damagedRows,
 		ConfirmBy: slices.Clone(o.confirmBy()), Ledgers: o.ledgerStats(), Held: o.hold.begun && o.hold.on,
-		CrowdedSince: o.crowded.start(), DiskFullSince: o.noDisk.start(),
+		CrowdedSince: o.crowded.start(), LackingSince: o.lacking.start(), DiskFullSince: o.noDisk.start(),
 		Full: o.full, FileBytes: u.File, UsedBytes: u.Used, LimitBytes: u.Limit - o.headroom(),
 	}
 	o.stageMu.Lock()
