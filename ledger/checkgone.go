@@ -36,16 +36,15 @@ func (c *checker) readOld() error {
 	return nil
 }
 
-// decideAlone gives a reversal without its original its part in the set: it waits for
-// it as long as it stands among the reversals, else the original was pruned.
+// decideAlone gives a reversal without its original its part in the set: one that had
+// found no delta there reverses nothing; any other waits as long as it stands among the
+// reversals, else the original was pruned.
 func (c *checker) decideAlone(f *fact) {
-	if c.reversals.Get(reversalKey(&f.Event)) != nil {
-		f.parked = true
+	if k, err := c.load(entryKey(&f.Event, f.stamp)); err == nil && k != nil && k.has(flagExcluded) {
+		f.excluded = true
 		return
 	}
-	if k, err := c.load(entryKey(&f.Event, f.stamp)); err == nil && k != nil {
-		f.excluded = k.has(flagExcluded)
-	}
+	f.parked = c.reversals.Get(reversalKey(&f.Event)) != nil
 }
 
 // wants reports whether a number is to be accounted for: by the journal, or, up to
