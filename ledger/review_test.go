@@ -1,8 +1,11 @@
 package ledger
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"oxyd/internal/event"
 )
 
 // A reversal that met a refused message that is no delta reverses nothing. That stays
@@ -18,4 +21,39 @@ func TestPrunedReversalOfWhatWasRefused(t *testing.T) {
 	s, _ := r.l.Status()
 	r.want("facts", s.Facts, facts{}.String())
 	r.play(target)
+}
+
+// The check looks at runs, not at numbers: one event may stand for 2⁵³ of them.
+func TestCheckOfHugeRuns(t *testing.T) {
+	r := newRig(t)
+	merged := func(seq, from, to uint64) step {
+		return step{"consumed", fmt.Sprintf(`{"event_id":"e%d","tank":"A","source":"dev","epoch":1,"seq":%d,"stands_for":[%d,%d],"amount":1}`, seq, seq, from, to), "applied", false}
+	}
+	r.play(merged(event.MaxSeq, event.MaxSeq/2, event.MaxSeq), merged(event.MaxSeq/3, 3, event.MaxSeq/3), merged(2, 1, 2))
+	began := time.Now()
+	if err := r.l.Check(); err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("check: %v in %v", err, time.Since(began))
+	}
+}
+
+func TestRangesWithout(t *testing.T) {
+	type list = [][2]uint64
+	ranges := func(l list) (out []event.Range) {
+		for _, p := range l {
+			out = append(out, event.Range{From: p[0], To: p[1]})
+		}
+		return out
+	}
+	for _, c := range []struct{ have, less, want list }{
+		{list{{1, 9}}, nil, list{{1, 9}}},
+		{list{{1, 9}}, list{{1, 9}}, nil},
+		{list{{1, 9}}, list{{3, 4}, {6, 6}}, list{{1, 2}, {5, 5}, {7, 9}}},
+		{list{{3, 4}, {6, 9}}, list{{1, 6}}, list{{7, 9}}},
+		{list{{3, 4}, {6, 9}}, list{{1, 3}, {5, 5}, {9, 20}}, list{{4, 4}, {6, 8}}},
+		{list{{1, 2}, {5, 8}, {10, 12}}, list{{2, 11}}, list{{1, 1}, {12, 12}}},
+	} {
+		if got := pairs(without(ranges(c.have), ranges(c.less))); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%v without %v: got %v, want %v", c.have, c.less, got, c.want)
+		}
+	}
 }
