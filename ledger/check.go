@@ -26,7 +26,7 @@ func (l *Ledger) Check() error {
 func (b *batch) check() error {
 	c := checker{batch: b, openings: map[string]Sum{}, tanks: map[string][]*fact{},
 		accepted: map[event.Identity]*fact{}, known: map[event.Identity]*fact{}, rows: map[uint64]*fact{},
-		settled: map[[16]byte]uint64{}}
+		denied: map[number]bool{}, settled: map[[16]byte]uint64{}}
 	if err := c.readOld(); err != nil {
 		return err
 	}
@@ -70,6 +70,7 @@ type checker struct {
 	accepted map[event.Identity]*fact // likewise
 	known    map[event.Identity]*fact // refused ones included, conflicts not
 	numbers  []*fact                  // every numbered one, refused ones included
+	denied   map[number]bool          // numbers that a conflict is about
 
 	settled            map[[16]byte]uint64 // the last decision about each content
 	retried, discarded uint64
@@ -124,24 +125,30 @@ func (c *checker) readRow(v []byte) error {
 	return nil
 }
 
-// contradict marks what a conflict contradicts: the event of its identity and
-// that of its number.
+// contradict marks what a conflict contradicts: the event of its identity now, that of
+// its number when all are known.
 func (c *checker) contradict(f *fact) {
 	if o := c.known[f.Identity()]; o != nil {
 		o.conflicted = true
 	}
-	if !f.Numbered() {
-		return
-	}
-	for _, o := range c.numbers {
-		if o.Source == f.Source && o.Tank == f.Tank && o.Dot == f.Dot {
-			o.conflicted = true
-		}
+	if f.Numbered() {
+		c.denied[f.number()] = true
 	}
 }
 
+// number names the place of a numbered event.
+type number struct {
+	tank, source string
+	event.Dot
+}
+
+func (f *fact) number() number { return number{f.Tank, f.Source, f.Dot} }
+
 // decide gives every fact its part in the set, from the set alone.
 func (c *checker) decide() {
+	for _, f := range c.numbers {
+		f.conflicted = f.conflicted || c.denied[f.number()]
+	}
 	for _, f := range c.accepted {
 		if f.Type != event.Reversed {
 			continue
