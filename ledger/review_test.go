@@ -57,3 +57,18 @@ func TestRangesWithout(t *testing.T) {
 		}
 	}
 }
+
+// A topic that is no UTF-8 reads back from the quarantine as it was counted.
+func TestKeptTopicThatIsNoText(t *testing.T) {
+	r := newRig(t).with(func(o *Options) { o.QuarantineBytes = 1000 })
+	for i := range 20 {
+		d := Delivery{Topic: fmt.Sprintf("oxyd/\xff\xfe%d", i), Form: &event.FormError{Reason: event.Malformed}}
+		if _, err := r.l.Apply([]Delivery{d}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.l.Check(); err != nil {
+			t.Fatalf("after %d: %v", i, err)
+		}
+	}
+	r.want("kept", r.kept(), 7)
+}
