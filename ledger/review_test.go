@@ -2,9 +2,11 @@ package ledger
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"oxyd/internal/boltfile"
 	"oxyd/internal/event"
 )
 
@@ -71,4 +73,36 @@ func TestKeptTopicThatIsNoText(t *testing.T) {
 		}
 	}
 	r.want("kept", r.kept(), 7)
+}
+
+// Rows that stay for good may stand before those that make room: a full account goes on
+// by itself.
+func TestFullBehindRowsThatStay(t *testing.T) {
+	r := newPruning(t).with(func(o *Options) { o.MaxBytes = 2 << 20 })
+	seq := 0
+	apply := func(rest string) error {
+		var list []Delivery
+		for range 64 {
+			seq++
+			list = append(list, deliveryOf("consumed", numberedOf("dev", seq, strings.ReplaceAll(rest, "N", fmt.Sprint(seq)),
+				int(noon.Sub(r.clk.now)/time.Second)), false))
+		}
+		_, err := r.l.Apply(list)
+		return err
+	}
+	r.clk.now = noon.Add(time.Second)
+	if err := apply(`"amount":1,"operation":"oN"`); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for err == nil {
+		err = apply(`"amount":1`)
+	}
+	if !boltfile.IsFull(err) {
+		t.Fatal(err)
+	}
+	r.clk.now = r.clk.now.Add(3 * time.Hour)
+	if err := apply(`"amount":1`); err != nil {
+		t.Error(err)
+	}
 }
