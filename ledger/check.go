@@ -26,7 +26,7 @@ func (l *Ledger) Check() error {
 func (b *batch) check() error {
 	c := checker{batch: b, openings: map[string]Sum{}, tanks: map[string][]*fact{},
 		accepted: map[event.Identity]*fact{}, known: map[event.Identity]*fact{}, rows: map[uint64]*fact{},
-		settled: map[[16]byte]uint64{}}
+		denied: map[number]bool{}, settled: map[[16]byte]uint64{}}
 	if err := c.readOld(); err != nil {
 		return err
 	}
@@ -70,6 +70,7 @@ type checker struct {
 	accepted map[event.Identity]*fact // likewise
 	known    map[event.Identity]*fact // refused ones included, conflicts not
 	numbers  []*fact                  // every numbered one, refused ones included
+	denied   map[number]bool          // numbers that a conflict is about
 
 	settled            map[[16]byte]uint64 // the last decision about each content
 	retried, discarded uint64
@@ -124,24 +125,30 @@ func (c *checker) readRow(v []byte) error {
 	return nil
 }
 
-// contradict marks what a conflict contradicts: the event of its identity and
-// that of its number.
+// contradict marks what a conflict contradicts: the event of its identity now, that of
+// its number when all are known.
 func (c *checker) contradict(f *fact) {
 	if o := c.known[f.Identity()]; o != nil {
 		o.conflicted = true
 	}
-	if !f.Numbered() {
-		return
-	}
-	for _, o := range c.numbers {
-		if o.Source == f.Source && o.Tank == f.Tank && o.Dot == f.Dot {
-			o.conflicted = true
-		}
+	if f.Numbered() {
+		c.denied[f.number()] = true
 	}
 }
 
+// number names the place of a numbered event.
+type number struct {
+	tank, source string
+	event.Dot
+}
+
+func (f *fact) number() number { return number{f.Tank, f.Source, f.Dot} }
+
 // decide gives every fact its part in the set, from the set alone.
 func (c *checker) decide() {
+	for _, f := range c.numbers {
+		f.conflicted = f.conflicted || c.denied[f.number()]
+	}
 	for _, f := range c.accepted {
 		if f.Type != event.Reversed {
 			continue
@@ -288,68 +295,6 @@ func (c *checker) checkQuarantine() error {
 	}
 	if m := &c.meta; m.quarRows != rows || m.quarBytes != size || uint64(c.quarorder.Inspect().KeyN) != rows {
 		return fmt.Errorf("quarantine counts %d rows of %d bytes, there are %d of %d", m.quarRows, m.quarBytes, rows, size)
-	}
-	return nil
-}
-
-// checkNumbers verifies the watermarks: exactly the journalled numbers are
-// accounted for (invariant I8).
-func (c *checker) checkNumbers() error {
-	want := map[string]map[uint64]bool{}
-	for _, f := range c.numbers {
-		key := string(seenKey(f.Tank, f.Source, f.Dot.Epoch))
-		if want[key] == nil {
-			want[key] = map[uint64]bool{}
-		}
-		for n := f.Run().From; n <= f.Run().To; n++ {
-			want[key][n] = true
-		}
-	}
-	rows := 0
-	if err := c.seenRows.ForEach(func(key, row []byte) error {
-		s, err := decodeSeen(row)
-		if err != nil {
-			return err
-		}
-		rows++
-		if want[string(key)] == nil {
-			want[string(key)] = map[uint64]bool{}
-		}
-		return c.checkRuns(key, s, want[string(key)])
-	}); err != nil {
-		return err
-	}
-	if rows != len(want) {
-		return fmt.Errorf("there are %d watermarks, the journal gives %d", rows, len(want))
-	}
-	return nil
-}
-
-// checkRuns verifies that the runs are disjoint, sorted, not touching, above low,
-// and that with low they are exactly the numbers wanted.
-func (c *checker) checkRuns(key []byte, s *seen, want map[uint64]bool) error {
-	r := runs{row: s, bucket: c.runRows, prefix: key}
-	end, n, total := s.low, uint64(0), s.low
-	exact := true
-	for i := uint64(1); i <= s.low; i++ {
-		exact = exact && c.wants(s, want, i)
-	}
-	cur := c.runRows.Cursor()
-	for k, v := cur.Seek(key); bytes.HasPrefix(k, key); k, v = cur.Next() {
-		run, ok := r.parse(k, v)
-		if !ok || run.From <= end+1 || run.To < run.From {
-			return fmt.Errorf("watermark %q: run %d..%d after %d", key, run.From, run.To, end)
-		}
-		for i := run.From; i <= run.To; i++ {
-			exact = exact && c.wants(s, want, i)
-		}
-		end = run.To
-		total += run.To - run.From + 1
-		n++
-	}
-	if n != s.above || end != s.most || !exact || total != uint64(len(want)) {
-		return fmt.Errorf("watermark %q: %d numbers in %d runs up to %d, the row says %d up to %d, the journal gives %d (exact: %v)",
-			key, total, n, end, s.above, s.most, len(want), exact)
 	}
 	return nil
 }

@@ -44,15 +44,6 @@ func (c *checker) decideAlone(f *fact) {
 	f.parked = !f.excluded && c.reversals.Get(reversalKey(&f.Event)) != nil
 }
 
-// wants reports whether a number is to be accounted for: by the journal, or, up to
-// the greatest one that was pruned, perhaps by what was pruned.
-func (c *checker) wants(s *seen, want map[uint64]bool, n uint64) bool {
-	if n <= s.gone {
-		want[n] = true
-	}
-	return want[n]
-}
-
 // goneSince is what pruned deltas add to the tally since a baseline, or to all.
 func (a *account) goneSince(base *fact) tally {
 	if base == nil {

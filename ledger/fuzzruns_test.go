@@ -123,12 +123,13 @@ func (p *plainSet) compare(t *testing.T, set runs) {
 	}
 	c, ok := checker{}, set.row.most == p.most
 	c.batch = &batch{runRows: set.bucket}
-	want := map[uint64]bool{}
+	var want []event.Range
 	for n, here := range p.has {
 		if here {
-			want[uint64(n)] = true
+			want = append(want, event.Range{From: uint64(n), To: uint64(n)})
 		}
 	}
+	want = union(want)
 	if err := c.checkRuns(set.prefix, set.row, want); err != nil || !ok {
 		t.Fatalf("%v: greatest %d, want %d, %v", p.adds, set.row.most, p.most, err)
 	}

@@ -111,6 +111,9 @@ func (p *pruner) freeOfReversal(c *candidate) (bool, error) {
 	if original, err := p.find(target); original != nil || err != nil {
 		return false, err
 	}
+	if c.own != nil && c.own.has(flagExcluded) {
+		return true, nil // it reverses nothing, whatever comes
+	}
 	return p.isGoneID(target)
 }
 

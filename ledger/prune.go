@@ -101,20 +101,24 @@ func (l *Ledger) Prune(limit int) (int, error) {
 	return went, nil
 }
 
-// makeRoom prunes when the file or the disk is full, and reports whether anything
-// went.
+// makeRoom prunes when the file or the disk is full, and reports whether it came any
+// further: rows that only move aside may stand before those that can go.
 func (l *Ledger) makeRoom(limit int) bool {
 	l.pressed.Store(true)
-	went := 0
 	err := l.updateBy(l.file.UpdateTight, func(b *batch) error {
-		p := b.pruner()
-		err := p.walk(limit)
-		if went = p.went; err == nil && went == 0 {
-			err = errEnough
+		p, from := b.pruner(), b.gone.lsn
+		if err := p.walk(limit); err != nil {
+			return err
 		}
-		return err
+		if err := p.revisit(limit); err != nil {
+			return err
+		}
+		if p.went == 0 && p.gone.lsn == from {
+			return errEnough
+		}
+		return nil
 	})
-	return err == nil && went > 0
+	return err == nil
 }
 
 // measure notes whether pruning has to hurry.

@@ -63,7 +63,7 @@ func (b *batch) keep(hash [32]byte, d *Delivery, what Kept, at int64) (first boo
 			detail = fmt.Sprintf("%s; kept are the first %d of %d bytes, SHA-256 %x", detail, event.MaxBytes, len(payload), sum)
 			payload = payload[:event.MaxBytes]
 		}
-		k = Kept{ID: hex.EncodeToString(key), Reason: what.Reason, Detail: detail, Topic: d.Topic, Payload: payload,
+		k = Kept{ID: hex.EncodeToString(key), Reason: what.Reason, Detail: detail, Topic: strings.ToValidUTF8(d.Topic, "\uFFFD"), Payload: payload,
 			Retained: d.Retained, Tank: d.Event.Tank, Source: d.Event.Source, EventID: d.Event.ID, First: time.Unix(0, at).UTC(),
 			LSN: what.LSN, Row: what.Row, Order: b.meta.quarNext}
 		if err := b.quarorder.Put(lsnKey(k.Order), key); err != nil {

@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"oxyd/internal/boltfile"
+	"oxyd/internal/event"
+)
+
+// A reversal that met a refused message that is no delta reverses nothing. That stays
+// so when the refused one is pruned, and then nothing keeps the reversal either.
+func TestPrunedReversalOfWhatWasRefused(t *testing.T) {
+	r := newPruning(t)
+	target := step{"measured", `{"event_id":"m","tank":"A","remaining":5,"occurred_at":` + ago(2*3600) + `}`, "quarantined/older_than_window", false}
+	r.play(step{"reversed", `{"event_id":"r","tank":"A","reverses":"m","occurred_at":` + ago(1) + `}`, "parked", false}, target)
+	if _, err := r.l.Discard(r.newest(), ""); err != nil {
+		t.Fatal(err)
+	}
+	r.want("went", r.later(5*time.Hour), 2)
+	s, _ := r.l.Status()
+	r.want("facts", s.Facts, facts{}.String())
+	r.play(target)
+}
+
+// The check looks at runs, not at numbers: one event may stand for 2⁵³ of them.
+func TestCheckOfHugeRuns(t *testing.T) {
+	r := newRig(t)
+	merged := func(seq, from, to uint64) step {
+		return step{"consumed", fmt.Sprintf(`{"event_id":"e%d","tank":"A","source":"dev","epoch":1,"seq":%d,"stands_for":[%d,%d],"amount":1}`, seq, seq, from, to), "applied", false}
+	}
+	r.play(merged(event.MaxSeq, event.MaxSeq/2, event.MaxSeq), merged(event.MaxSeq/3, 3, event.MaxSeq/3), merged(2, 1, 2))
+	began := time.Now()
+	if err := r.l.Check(); err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("check: %v in %v", err, time.Since(began))
+	}
+}
+
+func TestRangesWithout(t *testing.T) {
+	type list = [][2]uint64
+	ranges := func(l list) (out []event.Range) {
+		for _, p := range l {
+			out = append(out, event.Range{From: p[0], To: p[1]})
+		}
+		return out
+	}
+	for _, c := range []struct{ have, less, want list }{
+		{list{{1, 9}}, nil, list{{1, 9}}},
+		{list{{1, 9}}, list{{1, 9}}, nil},
+		{list{{1, 9}}, list{{3, 4}, {6, 6}}, list{{1, 2}, {5, 5}, {7, 9}}},
+		{list{{3, 4}, {6, 9}}, list{{1, 6}}, list{{7, 9}}},
+		{list{{3, 4}, {6, 9}}, list{{1, 3}, {5, 5}, {9, 20}}, list{{4, 4}, {6, 8}}},
+		{list{{1, 2}, {5, 8}, {10, 12}}, list{{2, 11}}, list{{1, 1}, {12, 12}}},
+	} {
+		if got := pairs(without(ranges(c.have), ranges(c.less))); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%v without %v: got %v, want %v", c.have, c.less, got, c.want)
+		}
+	}
+}
+
+// A topic that is no UTF-8 reads back from the quarantine as it was counted.
+func TestKeptTopicThatIsNoText(t *testing.T) {
+	r := newRig(t).with(func(o *Options) { o.QuarantineBytes = 1000 })
+	for i := range 20 {
+		d := Delivery{Topic: fmt.Sprintf("oxyd/\xff\xfe%d", i), Form: &event.FormError{Reason: event.Malformed}}
+		if _, err := r.l.Apply([]Delivery{d}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.l.Check(); err != nil {
+			t.Fatalf("after %d: %v", i, err)
+		}
+	}
+	r.want("kept", r.kept(), 7)
+}
+
+// Rows that stay for good may stand before those that make room: a full account goes on
+// by itself.
+func TestFullBehindRowsThatStay(t *testing.T) {
+	r := newPruning(t).with(func(o *Options) { o.MaxBytes = 2 << 20 })
+	seq := 0
+	apply := func(rest string) error {
+		var list []Delivery
+		for range 64 {
+			seq++
+			list = append(list, deliveryOf("consumed", numberedOf("dev", seq, strings.ReplaceAll(rest, "N", fmt.Sprint(seq)),
+				int(noon.Sub(r.clk.now)/time.Second)), false))
+		}
+		_, err := r.l.Apply(list)
+		return err
+	}
+	r.clk.now = noon.Add(time.Second)
+	if err := apply(`"amount":1,"operation":"oN"`); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for err == nil {
+		err = apply(`"amount":1`)
+	}
+	if !boltfile.IsFull(err) {
+		t.Fatal(err)
+	}
+	r.clk.now = r.clk.now.Add(3 * time.Hour)
+	if err := apply(`"amount":1`); err != nil {
+		t.Error(err)
+	}
+}
