@@ -130,7 +130,7 @@ func (c *connector) open(ctx context.Context, begin beginFunc) (*link, func(cont
 // pause is the time until the next attempt: fully jittered, so that a fleet does
 // not return in step when its broker does.
 func (c *connector) pause(err error, failures int) time.Duration {
-	if refusedCredentials(err) {
+	if RefusedCredentials(err) {
 		return RefusedPause + rand.N(RefusedPause/2)
 	}
 	ceiling := c.opts.BackoffMin
@@ -140,6 +140,8 @@ func (c *connector) pause(err error, failures int) time.Duration {
 	return rand.N(min(ceiling, c.opts.BackoffMax))
 }
 
-func refusedCredentials(err error) bool {
+// RefusedCredentials reports whether a connect ended because the broker refused who
+// asked. Whoever tries again waits at least RefusedPause.
+func RefusedCredentials(err error) bool {
 	return errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword) || errors.Is(err, packets.ErrorRefusedNotAuthorised)
 }

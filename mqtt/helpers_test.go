@@ -148,7 +148,7 @@ func presence(topic string) Presence {
 	return Presence{
 		Topic:   topic,
 		Birth:   func() []byte { return []byte("online") },
-		Will:    []byte("offline will"),
+		Will:    func() []byte { return []byte("offline will") },
 		Goodbye: func() []byte { return []byte("offline shutdown") },
 	}
 }

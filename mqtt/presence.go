@@ -13,9 +13,9 @@ type Presence struct {
 	Topic string
 	// Birth is called at each connect and published before anything else.
 	Birth func() []byte
-	// Will is published by the broker when the connection ends without a clean
-	// stop. It is fixed for a connection.
-	Will []byte
+	// Will is called at each connect and published by the broker when that connection
+	// ends without a clean stop.
+	Will func() []byte
 	// Goodbye is published by this side at a clean stop, when the broker
 	// publishes no will.
 	Goodbye func() []byte
@@ -29,7 +29,7 @@ func (p *Presence) validate() error {
 		return nil
 	case !ValidTopic(p.Topic):
 		return errors.New("presence topic is not a topic name")
-	case p.Birth == nil || p.Goodbye == nil || len(p.Will) == 0:
+	case p.Birth == nil || p.Goodbye == nil || p.Will == nil:
 		return errors.New("presence needs a birth, a will and a goodbye")
 	}
 	return nil
@@ -37,6 +37,6 @@ func (p *Presence) validate() error {
 
 func (p *Presence) setWill(o *paho.ClientOptions) {
 	if !p.none() {
-		o.SetBinaryWill(p.Topic, p.Will, 1, true)
+		o.SetBinaryWill(p.Topic, p.Will(), 1, true)
 	}
 }

@@ -97,14 +97,14 @@ func (c *connector) noteDown(err error, pause, up time.Duration) {
 		c.kicked++
 		c.namePossibleTwin()
 	}
-	c.status.Refused = refusedCredentials(err)
+	c.status.Refused = RefusedCredentials(err)
 	c.status.LastError = err.Error()
 	c.status.NextAttempt = time.Now().Add(pause)
 	event := c.log.Debug()
 	if text := withoutPorts(err); text != c.warned {
 		c.warned = text
 		event = c.log.Warn()
-		if refusedCredentials(err) || errors.Is(err, ErrSubscriptionRefused) {
+		if RefusedCredentials(err) || errors.Is(err, ErrSubscriptionRefused) {
 			event = c.log.Error()
 		}
 	}

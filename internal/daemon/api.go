@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -79,7 +80,7 @@ func (b *board) ready() error {
 		return errors.New(strings.Join(b.notVerified, "; "))
 	}
 	if s := b.publisher.Status(); !s.Connected {
-		return fmt.Errorf("broker %s is not reached: %s", s.Broker, s.LastError)
+		return fmt.Errorf("broker %s is not reached: %s", s.Broker, cmp.Or(s.LastError, b.recallError()))
 	}
 	if b.subscriber != nil {
 		if s, err := b.ledger.Status(); err != nil || s.Full {

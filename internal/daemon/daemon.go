@@ -71,6 +71,7 @@ type board struct {
 
 	announced    announcements
 	ledgerAlarms alarmBoard
+	recalling    atomic.Pointer[error] // why the broker was not reached at the start
 	nodeAlarms   alarmBoard
 	child        integrity.Program
 	storeAlarms  []alarmDocument // raised while the stores were opened

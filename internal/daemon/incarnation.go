@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	// recallPatience bounds the wait for the broker, before this ledger goes online,
-	// to hear what it has itself published before.
-	recallPatience = 5 * time.Second
-	// recallPause is between two tries.
+	// recallPause is the first pause between two tries to reach the broker; it doubles
+	// up to subscriberBackoffMax.
 	recallPause = 250 * time.Millisecond
 	// recallMax is the greatest incarnation that is believed of a document: beyond
 	// the second that time draws in the year 2242, less room for a million more. One
@@ -34,24 +32,37 @@ func (b *board) recallPast(ctx context.Context) {
 		return
 	}
 	id := b.cfg.Ledger.ID
-	patience, cancel := context.WithTimeout(ctx, recallPatience)
-	defer cancel()
-	for {
-		docs, err := mqtt.Fetch(patience, b.connection(b.cfg.PublisherClientID()),
+	for pause := recallPause; ; pause = min(2*pause, subscriberBackoffMax) {
+		docs, err := mqtt.Fetch(ctx, b.connection(b.cfg.PublisherClientID()),
 			[]string{b.topics.LedgerStatus(id), b.topics.Confirm(id, "+")}, b.log.With().Str("part", "recall").Logger())
 		if err == nil {
 			b.compare(docs)
 			return
 		}
-		select {
-		case <-time.After(recallPause):
-		case <-patience.Done():
-		}
-		if patience.Err() != nil || errors.Is(err, mqtt.ErrSubscriptionRefused) {
+		if errors.Is(err, mqtt.ErrSubscriptionRefused) || errors.Is(err, mqtt.ErrNoAnswer) {
 			b.log.Warn().Err(err).Msg("what this ledger has published before is not known: a store that was set back would go unnoticed")
 			return
 		}
+		if b.recalling.Swap(&err) == nil { // no broker, so that neither client could work
+			b.log.Warn().Err(err).Msg("not connected to broker, tried again until it answers")
+		}
+		if mqtt.RefusedCredentials(err) {
+			pause = mqtt.RefusedPause
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+// recallError says why the broker was not reached before either client has started.
+func (b *board) recallError() string {
+	if err := b.recalling.Load(); err != nil {
+		return (*err).Error()
+	}
+	return ""
 }
 
 // compare draws a new incarnation where one of the documents shows a further state.

@@ -49,7 +49,7 @@ func ledgerTanks(cfg *config.Config) []ledger.Tank {
 // packet ids with the broker's.
 func (b *board) openConnections() error {
 	presence := mqtt.Presence{Topic: b.topics.NodeStatus(b.cfg.Node), Birth: b.nodeStatus,
-		Will: b.nodeOffline("connection lost"), Goodbye: func() []byte { return b.nodeOffline("shutdown") }}
+		Will: func() []byte { return b.nodeOffline("connection lost") }, Goodbye: func() []byte { return b.nodeOffline("shutdown") }}
 	b.publisher = mqtt.NewPublisher(b.connection(b.cfg.PublisherClientID()), queue{b.outbox}, presence,
 		b.log.With().Str("part", "publisher").Logger())
 	b.publisher.Follow(b.following())
@@ -57,7 +57,7 @@ func (b *board) openConnections() error {
 		return nil
 	}
 	presence = mqtt.Presence{Topic: b.topics.LedgerStatus(b.cfg.Ledger.ID), Birth: b.ledgerStatus,
-		Will: b.ledgerOffline("connection lost"), Goodbye: func() []byte { return b.ledgerOffline("shutdown") }}
+		Will: func() []byte { return b.ledgerOffline("connection lost") }, Goodbye: func() []byte { return b.ledgerOffline("shutdown") }}
 	b.ingest = &ingest.Ingest{Split: b.topics.ParseTank, Apply: b.ledger.Apply, Log: b.log.With().Str("part", "ingest").Logger()}
 	o := b.connection(b.cfg.LedgerClientID())
 	// A base has one ledger or two, not a fleet: it comes back soon, for until its

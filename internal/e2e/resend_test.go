@@ -111,3 +111,39 @@ func incarnation(n *node) uint64 {
 	n.get("/api/status", &doc)
 	return doc.Incarnation
 }
+
+// A broker that is not there yet is waited for: the ledger must hear what it has
+// published before, or nobody would learn that its store was set back.
+func TestRestoredLedgerThatStartsBeforeItsBroker(t *testing.T) {
+	broker := mqtttest.StartMosquitto(t, "persistence true")
+	proxy := mqtttest.NewProxy(t, broker.Addr())
+	meter, room := newNode(t, quickResend, broker.Addr()), newNode(t, ledgerOnly, proxy.Addr())
+	room.startReady()
+	meter.startReady()
+	meter.book(1, 2)
+	room.holds(2)
+	backup := filepath.Join(room.dir, "backup.bolt")
+	if out, err := room.command("backup", backup); err != nil {
+		t.Fatalf("backup: %v\n%s", err, out)
+	}
+	meter.book(3, 2)
+	room.holds(4)
+	before := incarnation(room)
+	s := newStranger(t, broker.Addr())
+	room.until("the confirmation of all four", func() bool {
+		return strings.Contains(s.newest("oxyd/base/ledger/main/confirm/meter"), `"through":4`)
+	})
+	room.kill()
+	if err := os.Rename(backup, filepath.Join(room.dir, "data", "ledger.bolt")); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Refuse(true)
+	room.start()
+	var said string
+	room.until("the unreached broker to be told", func() bool {
+		return room.get("/readyz", &said) == 503 && strings.Contains(said, "not reached: ") && strings.Contains(room.log.String(), "tried again until it answers")
+	})
+	proxy.Refuse(false)
+	room.holds(4)
+	room.until("another incarnation", func() bool { return incarnation(room) > before })
+}

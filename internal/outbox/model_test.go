@@ -374,7 +374,8 @@ func (m *machine) lacks(tank string, dot event.Dot) bool {
 	}
 	for _, s := range m.said.Streams {
 		if s.Epoch == dot.Epoch && s.Tank == tank {
-			return dot.Seq > s.Through && !m.said.More || slices.ContainsFunc(s.Missing, func(r event.Range) bool { return r.From == dot.Seq })
+			ends := !m.said.More || len(m.said.Streams) <= event.MaxConfirmRanges && len(s.Missing) == 0
+			return dot.Seq > s.Through && ends || slices.ContainsFunc(s.Missing, func(r event.Range) bool { return r.From == dot.Seq })
 		}
 	}
 	return !m.said.More
