@@ -127,6 +127,9 @@ func (b *board) publishAccount(ctx context.Context) error {
 		if err := gaps.look(b); err != nil {
 			return err
 		}
+		if err := b.judgeQuarantine(); err != nil {
+			return err
+		}
 		if now := time.Now(); now.After(statusDue) {
 			statusDue = now.Add(ledgerStatusPause)
 			b.subscriber.SetPresence(b.ledgerStatus())

@@ -94,3 +94,28 @@ func TestFC29GapsAreToldAfterAGrace(t *testing.T) {
 	send(6)
 	n.until("the end of the alarm", func() bool { return n.alarms() == "" })
 }
+
+// What a rule refused may be oxygen that the balance lacks: it is told until
+// somebody has decided.
+func TestQuarantineIsToldUntilDecided(t *testing.T) {
+	n := newNode(t, allInOne, "")
+	n.startReady()
+	n.settled()
+	s := newStranger(t, n.broker)
+	s.publish("oxyd/base/tank/A/consumed", `{"event_id":"old","tank":"A","amount":1,"occurred_at":"2026-01-01T00:00:00Z"}`)
+	n.until("the alarm", func() bool { return n.alarms() == "quarantine" })
+	var kept []struct {
+		ID string `json:"id"`
+	}
+	n.get("/api/quarantine", &kept)
+	if len(kept) != 1 {
+		t.Fatalf("quarantine holds %v", kept)
+	}
+	if out, err := n.command("quarantine", "retry", kept[0].ID, "--reason", "seen by the crew"); err != nil {
+		t.Fatalf("retry: %v\n%s", err, out)
+	}
+	n.until("the end of the alarm", func() bool { return n.alarms() == "" })
+	if got := n.tank("A").Balance; got != "846" {
+		t.Errorf("balance is %s, want 846", got)
+	}
+}

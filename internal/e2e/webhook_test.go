@@ -25,7 +25,7 @@ func TestWebhookOverAKill(t *testing.T) {
 		}
 	}))
 	defer pager.Close()
-	n := newNode(t, strings.Replace(allInOne, "\nledger:\n", "\nledger: {webhook: {url: \""+pager.URL+"/page\"}}\n", 1), "")
+	n := newNode(t, strings.Replace(allInOne, "\nledger:\n", "\nledger: {webhook: {url: \""+pager.URL+"/page\", events: [quarantine]}}\n", 1), "")
 	n.startReady()
 	s := newStranger(t, n.broker)
 	s.publish("oxyd/base/tank/A/consumed", "poison")
