@@ -155,8 +155,8 @@ func (c *checker) decide() {
 		}
 		target := c.known[event.Identity{Source: f.ReversesSource, ID: f.Reverses}]
 		switch {
-		case target == nil && c.gone.rows > 0:
-			c.decideAlone(f)
+		case c.gone.rows > 0 && (target == nil || c.reversals.Get(reversalKey(&f.Event)) == nil):
+			c.decideAlone(f) // what is there may have come back after it was pruned
 		case target == nil:
 			f.parked = true
 		case !target.Type.Delta() || target.Tank != f.Tank:
