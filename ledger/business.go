@@ -40,7 +40,7 @@ func (b *batch) contend(e *event.Event, a *account, n *entry) error {
 		k = nil
 	}
 	k, former = bytes.Clone(k), bytes.Clone(former)
-	key := operationKey(prefix, n.stamp, e)
+	key := operationKey(prefix, n.stamp, e.Identity())
 	if err := b.operations.Put(key, entryKey(e, n.stamp)); err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func operationPrefix(e *event.Event) []byte {
 	return append(append(k, e.Operation...), 0)
 }
 
-func operationKey(prefix []byte, stamp int64, e *event.Event) []byte {
+func operationKey(prefix []byte, stamp int64, id event.Identity) []byte {
 	k := binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(stamp)^(1<<63))
-	return append(k, idKey(e.Source, e.ID)...)
+	return append(k, idKey(id.Source, id.ID)...)
 }
 
 // refuseReversal answers NotReversible when the target is known and is no delta

@@ -36,7 +36,7 @@ func (b *batch) check() error {
 	}
 	c.decide()
 	return errors.Join(b.checkEffects(), c.checkMeta(), c.checkGone(), c.checkFacts(), c.checkTanks(), c.checkEntries(), c.checkMoves(),
-		c.checkNumbers(), c.checkQuarantine(), c.checkSettled(), c.checkOut(), c.checkAnswers())
+		c.checkNumbers(), c.checkRows(), c.checkQuarantine(), c.checkSettled(), c.checkOut(), c.checkAnswers())
 }
 
 // fact is one journalled event with what was decided at its first receipt.

@@ -126,6 +126,9 @@ func (c *checker) checkTank(a *account) error {
 	newest := map[stream]event.Dot{}
 	for _, f := range all {
 		st := streamOf(&f.Event)
+		if a.heads[st] == nil && (f.Type == event.Measured || f.Type.Delta()) {
+			return fmt.Errorf("tank %s source %q: stream has no head", a.id, f.Source)
+		}
 		if f.Type == event.Measured {
 			byStream[st] = append(byStream[st], f)
 		}
@@ -164,7 +167,7 @@ func (c *checker) checkHead(a *account, st stream, shots []*fact) error {
 		return errors.New("stream with snapshots has no head")
 	}
 	last := shots[len(shots)-1]
-	if h.last.id != last.ID || h.last.stamp != last.stamp || h.last.remaining != int64(last.Amount) {
+	if !h.last.is(last) {
 		return fmt.Errorf("last snapshot is %q, the journal gives %q", h.last.id, last.ID)
 	}
 	if want := foldAfter(c.tanks[a.id], last, nil).plus(h.gone.after); h.after != want {
@@ -178,7 +181,7 @@ func (c *checker) checkHead(a *account, st stream, shots []*fact) error {
 	}
 	prev := shots[len(shots)-2]
 	want := foldAfter(c.tanks[a.id], prev, last).plus(h.gone.between)
-	if h.prev.id != prev.ID || h.between.consumed != want.consumed || h.between.refilled != want.refilled || h.between.events != want.events {
+	if !h.prev.is(prev) || h.between.consumed != want.consumed || h.between.refilled != want.refilled || h.between.events != want.events {
 		return fmt.Errorf("between %q and the last there is %+v, the journal gives %+v after %q", h.prev.id, h.between, want, prev.ID)
 	}
 	return nil

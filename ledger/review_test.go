@@ -1,10 +1,14 @@
 package ledger
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"oxyd/internal/boltfile"
 	"oxyd/internal/event"
@@ -104,5 +108,85 @@ func TestFullBehindRowsThatStay(t *testing.T) {
 	r.clk.now = r.clk.now.Add(3 * time.Hour)
 	if err := apply(`"amount":1`); err != nil {
 		t.Error(err)
+	}
+}
+
+// What was taken back and pruned may come again and is refused, while its reversal is
+// still there; an operator may even have it accepted.
+func TestReversedComesBackAfterPruning(t *testing.T) {
+	r := newPruning(t, Tank{ID: "A", Initial: grams(100)})
+	c := step{"consumed", `{"event_id":"c","tank":"A","amount":5,"occurred_at":` + ago(60) + `}`, "applied", false}
+	r.play(c)
+	r.later(time.Hour)
+	back := step{"reversed", `{"event_id":"r","tank":"A","reverses":"c","occurred_at":` + ago(-3600) + `}`, "applied", false}
+	r.play(back)
+	r.want("went", r.later(70*time.Minute), 1)
+	c.want, back.want = "quarantined/older_than_window", "duplicate"
+	r.play(c, back)
+	if err := r.l.Check(); err != nil {
+		t.Fatal(err)
+	}
+	r.want("an operator says that it never counted", r.retry(r.newest(), ""), "true applied")
+	if err := r.l.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Check notices rows that decide about what is still to come, and show in no balance yet.
+func TestCheckNoticesSpoiledPromises(t *testing.T) {
+	gone := func(at *bbolt.Bucket) error {
+		k, _ := at.Cursor().First()
+		return at.Delete(bytes.Clone(k))
+	}
+	dev := stream{"A", "dev", numbered}
+	for name, spoil := range map[string]func(b *batch, a *account, s *source) error{
+		"operation gone":      func(b *batch, _ *account, _ *source) error { return gone(b.operations) },
+		"reversal gone":       func(b *batch, _ *account, _ *source) error { return gone(b.reversals) },
+		"skip gone":           func(b *batch, _ *account, _ *source) error { return gone(b.skipped) },
+		"newest epoch":        func(_ *batch, _ *account, s *source) error { s.newest++; return nil },
+		"ids not looked for":  func(_ *batch, _ *account, s *source) error { s.named = 0; return nil },
+		"number of the last":  func(_ *batch, a *account, _ *source) error { a.heads[dev].last.dot.Seq++; return nil },
+		"covers of the last":  func(_ *batch, a *account, _ *source) error { a.heads[dev].last.covers = nil; return nil },
+		"stamp of the former": func(_ *batch, a *account, _ *source) error { a.heads[dev].prev.stamp++; return nil },
+		"head without snapshot gone": func(b *batch, a *account, _ *source) error {
+			st := stream{"A", "", unnumbered}
+			delete(a.heads, st)
+			return b.heads.Delete(st.prefix())
+		},
+		"stray operation": func(b *batch, _ *account, _ *source) error {
+			return b.operations.Put([]byte("A\x00\x02x\x00"), []byte("A"))
+		},
+		"stray reversal": func(b *batch, _ *account, _ *source) error { return b.reversals.Put([]byte("x"), []byte("A")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRigIn(t, memoryDir(t))
+			r.play(step{"measured", numberedOf("dev", 1, `"remaining":90`, 20), "applied", false},
+				step{"measured", numberedOf("dev", 2, `"remaining":80,"covers":{"x":[1,1]}`, 15), "applied", false},
+				step{"skipped", numberedOf("dev", 4, `"skips":[[3,3]]`, 10), "applied", false},
+				step{"consumed", `{"event_id":"own","tank":"A","source":"dev","amount":1,"operation":"o"}`, "applied", false},
+				step{"consumed", `{"event_id":"c","tank":"A","amount":1}`, "applied", false},
+				step{"reversed", `{"event_id":"r","tank":"A","reverses":"c"}`, "applied", false})
+			if err := r.l.Check(); err != nil {
+				t.Fatalf("before: %v", err)
+			}
+			if err := r.l.update(func(b *batch) error {
+				a, err1 := b.account("A")
+				s, err2 := b.source("dev")
+				if err := errors.Join(err1, err2); err != nil {
+					return err
+				}
+				a.changed, s.changed = true, true
+				return spoil(b, a, s)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.l.Check(); err == nil {
+				t.Error("Check notices nothing")
+			}
+			if err := r.l.Close(); err != nil {
+				t.Error(err)
+			}
+			r.l = nil
+		})
 	}
 }
