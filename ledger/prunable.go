@@ -77,6 +77,8 @@ func (p *pruner) judgeKind(c *candidate) verdict {
 		return stays // opening amounts
 	case c.outcome.Accepted() && !c.Numbered() && c.byReceipt:
 		return stays // its return could not be refused: a mark kept for good
+	case c.outcome == Quarantined && !c.Numbered() && c.byReceipt && p.batch.settled.Get(c.hash[:16]) != nil:
+		return stays // nor could that of one that an operator has discarded
 	case c.outcome.Accepted() && c.Type.Delta() && c.Operation != "":
 		return stays // the operation done again must find it done
 	case c.stamp >= p.cutoff:

@@ -190,3 +190,17 @@ func TestCheckNoticesSpoiledPromises(t *testing.T) {
 		})
 	}
 }
+
+// What an operator has discarded stays so, also when the rule that refused it would not
+// do so any more and nothing but its mark tells that it was there.
+func TestDiscardOutlastsPruning(t *testing.T) {
+	r := newPruning(t).with(func(o *Options) { o.MaxSources = 1 })
+	b := step{"consumed", `{"event_id":"b","source":"s2","tank":"A","amount":5}`, "quarantined/limit", false}
+	r.play(step{"consumed", `{"event_id":"a","source":"s1","tank":"A","amount":5}`, "applied", false}, b)
+	if _, err := r.l.Discard(r.newest(), "a stranger"); err != nil {
+		t.Fatal(err)
+	}
+	r.want("went", r.later(5*time.Hour), 0)
+	r.with(func(o *Options) { o.MaxSources = 10 }).play(b)
+	r.want("total", r.doc("A").Totals.Consumed, "5 g")
+}
