@@ -226,11 +226,24 @@ func (b *batch) place(in *incoming, key []byte, n *entry) error {
 }
 
 // before, lastOf: the greatest key below one, and the greatest with a prefix.
+//
+// bbolt's Prev answers nil at the first key, and also where it comes to a page that this
+// transaction has emptied; from there it goes on when it is asked again.
 func before(c cursor, key []byte) (k, v []byte) {
 	if k, _ = c.Seek(key); k == nil {
 		return c.Last()
 	}
-	return c.Prev()
+	if k, v = c.Prev(); k != nil {
+		return k, v
+	}
+	if first, _ := c.First(); first == nil || bytes.Compare(first, key) >= 0 {
+		return nil, nil
+	}
+	c.Seek(key)
+	for k == nil {
+		k, v = c.Prev()
+	}
+	return k, v
 }
 
 func lastOf(c cursor, prefix []byte) (k, v []byte) {

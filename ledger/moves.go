@@ -10,6 +10,7 @@ import (
 
 // cursor is what a scan needs of a bolt cursor.
 type cursor interface {
+	First() (k, v []byte)
 	Seek(key []byte) (k, v []byte)
 	Last() (k, v []byte)
 	Prev() (k, v []byte)

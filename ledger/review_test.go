@@ -204,3 +204,54 @@ func TestDiscardOutlastsPruning(t *testing.T) {
 	r.with(func(o *Options) { o.MaxSources = 10 }).play(b)
 	r.want("total", r.doc("A").Totals.Consumed, "5 g")
 }
+
+// A transaction that takes out all rows of a page leaves an empty one, past which a
+// cursor does not go back by itself. What stands before it is found all the same.
+func TestEmptiedPages(t *testing.T) {
+	r := newRigIn(t, memoryDir(t), Tank{ID: "A", Initial: grams(1000)})
+	apply := func(n int, leaf func(i int) (leaf, msg string)) {
+		t.Helper()
+		var list []Delivery
+		for i := range n {
+			l, msg := leaf(i)
+			list = append(list, deliveryOf(l, msg, false))
+		}
+		res, err := r.l.Apply(list)
+		for i := range res {
+			if res[i].Outcome == Quarantined {
+				t.Fatalf("%s: %v", list[i].Payload, res[i])
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := func(source string, seq int) (string, string) {
+		return "consumed", fmt.Sprintf(`{"event_id":%q,"tank":"A","source":%q,"epoch":1,"seq":%d,"amount":1,"occurred_at":%s}`,
+			event.NodeID(source, 1, "A", uint64(seq)), source, seq, ago(5000-seq))
+	}
+	const gaps = 600
+	apply(2, func(i int) (string, string) { return one("a", 2*i+2) }) // another stream stands before
+	apply(gaps, func(i int) (string, string) { return one("dev", 2*i+2) })
+	apply(2, func(i int) (string, string) { return one("z", 2*i+2) })
+	apply(gaps, func(i int) (string, string) { return one("dev", 2*i+1) }) // and all gaps are filled at once
+	if err := r.l.Check(); err != nil {
+		t.Fatalf("gaps: %v", err)
+	}
+
+	// The newest thousand are taken back, and then a snapshot comes that is older than
+	// those that are left.
+	apply(1, func(int) (string, string) { return "consumed", `{"event_id":"b","tank":"B","amount":1}` })
+	apply(1, func(int) (string, string) { return "measured", `{"event_id":"m0","tank":"A","remaining":500,"occurred_at":` + ago(5000) + `}` })
+	const left = 200
+	apply(2*gaps-left+1, func(i int) (string, string) {
+		if i == 2*gaps-left {
+			return "measured", `{"event_id":"m","tank":"A","remaining":500,"occurred_at":` + ago(5000-100) + `}`
+		}
+		return "reversed", fmt.Sprintf(`{"event_id":"r%d","tank":"A","reverses":%q,"reverses_source":"dev"}`, i, event.NodeID("dev", 1, "A", uint64(2*gaps-i)))
+	})
+	if err := r.l.Check(); err != nil {
+		t.Fatalf("moves: %v", err)
+	}
+	r.want("balance", r.balance("A"), "400 g")
+}

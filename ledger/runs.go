@@ -97,20 +97,10 @@ func (r runs) at(n uint64) (*bbolt.Cursor, event.Range, bool) {
 	if ok && next.From == n {
 		return c, next, true
 	}
-	if k == nil {
-		k, v = c.Last()
-	} else {
-		k, v = c.Prev()
+	back := r.bucket.Cursor()
+	if prev, before := r.parse(before(back, r.key(n))); before && prev.To >= n {
+		return back, prev, true
 	}
-	if prev, before := r.parse(k, v); before && prev.To >= n {
-		return c, prev, true
-	}
-	if k == nil {
-		k, v = c.First()
-	} else {
-		k, v = c.Next()
-	}
-	next, ok = r.parse(k, v)
 	return c, next, ok
 }
 
