@@ -242,7 +242,9 @@ func TestEmptiedPages(t *testing.T) {
 	// The newest thousand are taken back, and then a snapshot comes that is older than
 	// those that are left.
 	apply(1, func(int) (string, string) { return "consumed", `{"event_id":"b","tank":"B","amount":1}` })
-	apply(1, func(int) (string, string) { return "measured", `{"event_id":"m0","tank":"A","remaining":500,"occurred_at":` + ago(5000) + `}` })
+	apply(1, func(int) (string, string) {
+		return "measured", `{"event_id":"m0","tank":"A","remaining":500,"occurred_at":` + ago(5000) + `}`
+	})
 	const left = 200
 	apply(2*gaps-left+1, func(i int) (string, string) {
 		if i == 2*gaps-left {
