@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -292,14 +293,24 @@ func (s *stranger) received(topic string) []string {
 	return append([]string(nil), s.all[topic]...)
 }
 
+// nextPort is where freeAddress goes on: below the ports that the kernel gives to
+// clients, and at another place in each process.
+var nextPort atomic.Uint32
+
+// freeAddress gives an address that nobody listens on, each only once.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, count = 12_000, 18_000
+	for range count {
+		port := first + (uint32(os.Getpid())*97+nextPort.Add(1))%count
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // lockedBuffer takes a process's output while the test reads it.
