@@ -150,6 +150,27 @@ var keepings = []mutant{
 		pkg:  "./ledger", run: "ClaimedFuture",
 	},
 	{
+		name: "a page that was emptied is taken for the beginning",
+		file: "ledger/fold.go",
+		old:  "first == nil || bytes.Compare(first, key) >= 0 {",
+		new:  "first == nil || true {",
+		pkg:  "./ledger", run: "EmptiedPages",
+	},
+	{
+		name: "a discarded message loses its mark",
+		file: "ledger/prunable.go",
+		old:  "p.batch.settled.Get(c.hash[:16]) != nil:",
+		new:  "false:",
+		pkg:  "./ledger", run: "DiscardOutlasts",
+	},
+	{
+		name: "a full account stops at rows that stay",
+		file: "ledger/prune.go",
+		old:  "if p.went == 0 && p.gone.lsn == from {",
+		new:  "if p.went == 0 && p.gone.lsn >= from {",
+		pkg:  "./ledger", run: "FullBehind",
+	},
+	{
 		name: "nothing is pruned when room gets short",
 		file: "ledger/prune.go",
 		old:  "\tif p.pressed {\n",
