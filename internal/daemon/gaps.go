@@ -45,21 +45,6 @@ func (w *gapWatch) look(b *board) error {
 	return nil
 }
 
-// judgeQuarantine raises the alarm while somebody has to decide about a message: its
-// number is accounted for, so that nothing else shows what it holds back.
-func (b *board) judgeQuarantine() error {
-	kept, err := b.ledger.Quarantine(1)
-	if err != nil {
-		return fmt.Errorf("read quarantine: %w", err)
-	}
-	text := ""
-	if len(kept) > 0 {
-		text = "messages are in quarantine: oxyd quarantine list shows them, retry and discard decide"
-	}
-	b.raise(&b.ledgerAlarms, "quarantine", warning, text)
-	return nil
-}
-
 func gapText(lasting []ledger.Gap, more bool) string {
 	if len(lasting) == 0 {
 		return ""

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -127,11 +126,11 @@ func (b *board) publishAccount(ctx context.Context) error {
 		if err := gaps.look(b); err != nil {
 			return err
 		}
-		if err := b.judgeQuarantine(); err != nil {
-			return err
-		}
 		if now := time.Now(); now.After(statusDue) {
 			statusDue = now.Add(ledgerStatusPause)
+			if err := b.judgeAccount(); err != nil {
+				return err
+			}
 			b.subscriber.SetPresence(b.ledgerStatus())
 		}
 		select {
@@ -224,21 +223,10 @@ func (b *board) ledgerStatus() []byte {
 		b.log.Error().Err(err).Msg("read ledger status")
 		return b.ledgerOffline("store cannot be read")
 	}
-	b.ledgerAlarms.set("two_boards", critical, twoBoardsText(s.TwoBoards)) // the ledger has logged it, with the epochs
 	return mustJSON(ledgerDocument{Status: "online", Ledger: c.ID, Incarnation: s.Incarnation, Digest: s.Digest,
 		Facts: s.Facts, Revision: s.Revision, DedupWindow: c.DedupWindow.String(), RedeliveryWindow: c.RedeliveryWindow.String(),
 		Clock: b.clockWord(), Alarms: b.ledgerAlarms.list()})
 }
-
-func twoBoardsText(sources []string) string {
-	if len(sources) == 0 {
-		return ""
-	}
-	return "two boards send under one name, see oxyd sources: " + strings.Join(sources[:min(len(sources), twinsNamed)], ", ")
-}
-
-// twinsNamed bounds how many sources the alarm names.
-const twinsNamed = 8
 
 // ledgerOffline keeps how far the ledger was, by which it knows at its next start
 // whether its store was set back.

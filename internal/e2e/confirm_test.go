@@ -119,3 +119,15 @@ func TestQuarantineIsToldUntilDecided(t *testing.T) {
 		t.Errorf("balance is %s, want 846", got)
 	}
 }
+
+// A bound that is reached is told before anybody wonders what became of his events.
+func TestBoundThatIsReachedIsTold(t *testing.T) {
+	n := newNode(t, strings.Replace(allInOne, "\nledger:\n", "\nledger: {max_tanks: 2}\n", 1), "")
+	n.startReady()
+	s := newStranger(t, n.broker)
+	s.publish("oxyd/base/tank/X/consumed", `{"event_id":"x","tank":"X","amount":1}`)
+	n.until("both alarms", func() bool { return n.alarms() == "limit quarantine" })
+	n.until("the bound in the ledger's status", func() bool {
+		return strings.Contains(s.newest("oxyd/base/ledger/main/status"), "ledger.max_tanks 2")
+	})
+}

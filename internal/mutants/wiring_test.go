@@ -25,10 +25,17 @@ var wirings = []mutant{
 	},
 	{
 		name: "a message in quarantine is not told of",
-		file: "internal/daemon/gaps.go",
-		old:  "\tif len(kept) > 0 {\n",
-		new:  "\tif len(kept) > 1 {\n",
+		file: "internal/daemon/judge.go",
+		old:  "\tif s.Quarantined > 0 {\n",
+		new:  "\tif s.Quarantined > 1 {\n",
 		pkg:  "./internal/e2e", run: "QuarantineIsTold",
+	},
+	{
+		name: "a bound that is reached is not told of",
+		file: "internal/daemon/judge.go",
+		old:  "\t\tif bound.have >= bound.max {\n",
+		new:  "\t\tif bound.have > bound.max {\n",
+		pkg:  "./internal/e2e", run: "BoundThatIsReached",
 	},
 	{
 		name: "a node does not hear what a ledger confirms",
