@@ -60,8 +60,10 @@ func TestTwoLedgersAgree(t *testing.T) {
 	if got := room.tank("A").Balance; got != spare.tank("A").Balance {
 		t.Errorf("balances of A are %s and %s", got, spare.tank("A").Balance)
 	}
-	before := len(s.received("oxyd/base/tank/A/balance"))
 	room.stop()
+	s.publish("oxyd/marker", "behind all that the first ledger has published")
+	spare.until("the marker", func() bool { return s.newest("oxyd/marker") != "" })
+	before := len(s.received("oxyd/base/tank/A/balance"))
 	s.publish("oxyd/base/tank/A/consumed", `{"event_id":"e-9","tank":"A","amount":1}`)
 	spare.until("the next event in the spare ledger", func() bool {
 		return spare.status().Outcomes["applied"]+spare.status().Outcomes["late"] > 0 && spare.tank("A").Totals.Consumed == "121"
