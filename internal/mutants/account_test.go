@@ -83,7 +83,7 @@ var accountRules = []mutant{
 		name: "what is refused gets no stamp of its place in time",
 		file: "ledger/apply.go",
 		old:  "\t\tif err := b.stamp(in, a, n); err != nil {\n\t\t\treturn 0, err\n",
-		new:  "\t\tif n.stamp = in.ownStamp(); a == nil && err != nil {\n\t\t\treturn 0, err\n",
+		new:  "\t\tif n.stamp = in.at; a == nil && err != nil {\n\t\t\treturn 0, err\n",
 		pkg:  "./ledger", run: "RetryTakesTheFirstReceipt",
 	},
 	{
