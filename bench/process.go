@@ -94,12 +94,12 @@ func processRound(ctx context.Context, program, config string, round int) error 
 	if round > 0 {
 		return nil
 	}
-	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", *port)) // the broker listens
+	time.Sleep(settle)
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", *port)) // the broker is part of what is measured
 	if err != nil {
 		return err
 	}
 	c.Close()
-	time.Sleep(settle)
 	return printMemory(cmd.Process.Pid)
 }
 
