@@ -2,7 +2,6 @@ package mqtt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -74,13 +73,7 @@ func (f *fetched) read(ctx context.Context, l *link, filters []string, patience 
 		want[filter] = 1
 	}
 	token := l.client.SubscribeMultiple(want, nil).(*paho.SubscribeToken)
-	err := l.await(ctx, token, patience, "the subscription")
-	for filter, code := range token.Result() {
-		if code > 2 { // MQTT 3.9.3: 0x80 is the only failure
-			err = errors.Join(err, fmt.Errorf("%w: filter %q, code 0x%02x", ErrSubscriptionRefused, filter, code))
-		}
-	}
-	if err != nil {
+	if err := l.awaitSubscription(ctx, token, patience); err != nil {
 		return err
 	}
 	for {

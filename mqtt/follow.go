@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
@@ -80,12 +81,7 @@ func (p *Publisher) subscribe(ctx context.Context, l *link) {
 }
 
 func (p *Publisher) awaitFollowing(ctx context.Context, l *link, token *paho.SubscribeToken) {
-	err := l.await(ctx, token, p.conn.opts.AckTimeout, "the subscription")
-	for f, code := range token.Result() {
-		if code > 2 { // MQTT 3.9.3: 0x80 is the only failure
-			err = errors.Join(err, fmt.Errorf("%w: filter %q, code 0x%02x", ErrSubscriptionRefused, f, code))
-		}
-	}
+	err := l.awaitSubscription(ctx, token, p.conn.opts.AckTimeout)
 	if err == nil || ctx.Err() != nil || l.isLost() {
 		return
 	}
@@ -93,6 +89,18 @@ func (p *Publisher) awaitFollowing(ctx context.Context, l *link, token *paho.Sub
 		p.log.Warn().Err(err).Strs("filters", p.following.Filters).
 			Msg("confirmations cannot be followed on this broker: nothing is sent again on its own")
 	}
+}
+
+// awaitSubscription waits for the SUBACK. The error is ErrSubscriptionRefused where it
+// grants a filter nothing.
+func (l *link) awaitSubscription(ctx context.Context, token *paho.SubscribeToken, patience time.Duration) error {
+	err := l.await(ctx, token, patience, "the subscription")
+	for filter, code := range token.Result() {
+		if code > 2 { // MQTT 3.9.3: 0x80 is the only failure
+			err = errors.Join(err, fmt.Errorf("%w: filter %q, code 0x%02x", ErrSubscriptionRefused, filter, code))
+		}
+	}
+	return err
 }
 
 // startFollowing gives what ends the handling and waits for it.

@@ -8,11 +8,7 @@ import (
 )
 
 // judgeAccount raises and ends the alarms that the account's own state gives.
-func (b *board) judgeAccount() error {
-	s, err := b.ledger.Status()
-	if err != nil {
-		return fmt.Errorf("read ledger status: %w", err)
-	}
+func (b *board) judgeAccount(s *ledger.Status) {
 	full := ""
 	if s.Full {
 		full = "the account has no room: nothing more is acknowledged, publishers keep their events"
@@ -24,10 +20,9 @@ func (b *board) judgeAccount() error {
 		quarantine = "messages are in quarantine: oxyd quarantine list shows them, retry and discard decide"
 	}
 	b.raise(&b.ledgerAlarms, "storage_full", critical, full)
-	b.raise(&b.ledgerAlarms, "limit", warning, b.limitText(&s))
+	b.raise(&b.ledgerAlarms, "limit", warning, b.limitText(s))
 	b.raise(&b.ledgerAlarms, "quarantine", warning, quarantine)
 	b.raise(&b.ledgerAlarms, "two_boards", critical, twoBoardsText(s.TwoBoards))
-	return nil
 }
 
 // limitText names the bounds that are reached: what is new there is refused.

@@ -128,10 +128,12 @@ func (b *board) publishAccount(ctx context.Context) error {
 		}
 		if now := time.Now(); now.After(statusDue) {
 			statusDue = now.Add(ledgerStatusPause)
-			if err := b.judgeAccount(); err != nil {
-				return err
+			s, err := b.ledger.Status()
+			if err != nil {
+				return fmt.Errorf("read ledger status: %w", err)
 			}
-			b.subscriber.SetPresence(b.ledgerStatus())
+			b.judgeAccount(&s)
+			b.subscriber.SetPresence(b.ledgerOnline(&s))
 		}
 		select {
 		case <-ctx.Done():
@@ -216,13 +218,18 @@ type ledgerDocument struct {
 	Alarms []alarmDocument `json:"alarms,omitempty"`
 }
 
+// ledgerStatus is the birth of the ledger's client.
 func (b *board) ledgerStatus() []byte {
-	c := b.cfg.Ledger
 	s, err := b.ledger.Status()
 	if err != nil {
 		b.log.Error().Err(err).Msg("read ledger status")
 		return b.ledgerOffline("store cannot be read")
 	}
+	return b.ledgerOnline(&s)
+}
+
+func (b *board) ledgerOnline(s *ledger.Status) []byte {
+	c := b.cfg.Ledger
 	return mustJSON(ledgerDocument{Status: "online", Ledger: c.ID, Incarnation: s.Incarnation, Digest: s.Digest,
 		Facts: s.Facts, Revision: s.Revision, DedupWindow: c.DedupWindow.String(), RedeliveryWindow: c.RedeliveryWindow.String(),
 		Clock: b.clockWord(), Alarms: b.ledgerAlarms.list()})
