@@ -121,6 +121,9 @@ func (b *board) open(ctx context.Context, g *errgroup.Group) error {
 	if err := b.openOutbox(ctx); err != nil {
 		return err
 	}
+	if err := b.recallEpoch(ctx); err != nil {
+		return err
+	}
 	if err := b.openSensors(); err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (b *board) open(ctx context.Context, g *errgroup.Group) error {
 	if b.poller != nil {
 		g.Go(func() error { return b.poller.Run(ctx) })
 	}
-	if err := b.openLedger(ctx); err != nil {
+	if err := b.openLedger(ctx); err != nil { // nothing is left to do where recallEpoch did it
 		return err
 	}
 	for _, step := range []func() error{b.openBroker, b.openConnections, b.listen} {

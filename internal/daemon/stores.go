@@ -28,7 +28,7 @@ func (b *board) openOutbox(ctx context.Context) error {
 }
 
 func (b *board) openLedger(ctx context.Context) error {
-	if b.cfg.Ledger == nil {
+	if b.cfg.Ledger == nil || b.ledger != nil {
 		return nil
 	}
 	if err := b.openStore(ctx, integrity.Ledger, LedgerPath(b.cfg), func(path string, how opening) (err error) {
@@ -41,6 +41,28 @@ func (b *board) openLedger(ctx context.Context) error {
 	}
 	for _, a := range b.storeAlarms {
 		b.tellAlarm(a.Kind, a.Severity, a.Text)
+	}
+	return nil
+}
+
+// recallEpoch lets an outbox that has sent nothing begin above every epoch that the
+// account beside it knows of this node. A store in the place of a lost one goes by the
+// clock, and epochs may be ahead of that: each start takes one of a later second, and
+// several can fall into one, or the clock went back. What such a node measures would be
+// old_epoch. Only then does the account come before the first reading.
+func (b *board) recallEpoch(ctx context.Context) error {
+	if b.cfg.Ledger == nil || !b.outbox.Fresh() {
+		return nil
+	}
+	if err := b.openLedger(ctx); err != nil {
+		return err
+	}
+	known, err := b.ledger.Confirm(b.cfg.Node)
+	if err != nil {
+		return fmt.Errorf("read the node's own epochs: %w", err)
+	}
+	if _, err := b.outbox.RaiseEpoch(known.NewestEpoch); err != nil {
+		b.log.Warn().Err(err).Msg("epoch stays: what is measured may be old_epoch to the account")
 	}
 	return nil
 }

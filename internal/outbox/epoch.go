@@ -43,6 +43,14 @@ func newEpoch(floor uint64, wall time.Time) (epoch uint64, byTime bool, err erro
 // errUnchanged leaves a transaction without a commit.
 var errUnchanged = errors.New("unchanged")
 
+// Fresh reports whether the store has never handed anything over: then it may be in the
+// place of another that was lost.
+func (o *Outbox) Fresh() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.st.sent == 0
+}
+
 // RaiseEpoch makes sure that what is appended from now on has an epoch above the
 // given one, and that later starts have too. It returns the epoch in force, which
 // is the old one where that is above already. An epoch beyond all sense is an
