@@ -23,11 +23,33 @@ const (
 	ReasonReadback Reason = "config_readback" // the chip holds another setting than ours
 	ReasonIgnored  Reason = "not_started"     // the chip took the command but did not measure
 
-	ReasonSaturated  Reason = "saturated"   // the converter is at its rail
-	ReasonRangeLow   Reason = "range_low"   // volts below the valid range: wire off, short to ground
-	ReasonRangeHigh  Reason = "range_high"  // volts above it: short to supply, ground wire off
-	ReasonUnderRange Reason = "under_range" // less than an empty tank: calibration wrong
-	ReasonOverRange  Reason = "over_range"  // more than a full tank: calibration or capacity wrong
+	ReasonCRC         Reason = "crc"               // the frame's check sum does not fit
+	ReasonImplausible Reason = "implausible_frame" // a frame that a working chip cannot send: all zeros, all ones, a glitch
+	ReasonPowerOn     Reason = "power_on"          // the chip's value after power-on, not a measurement
+	ReasonPower       Reason = "weak_power"        // the chip says that its supply is too weak
+	ReasonNotReady    Reason = "not_ready"         // the chip has nothing new in the time that it has
+	ReasonOpen        Reason = "open"              // the sensor's wire is broken
+	ReasonShort       Reason = "short"             // the sensor's wires are shorted
+	ReasonWiring      Reason = "wiring"            // the chip sees a wire off or shorted, not which
+	ReasonLost        Reason = "lost_pulses"       // the kernel says that pulses were not seen
+
+	ReasonSaturated  Reason = "saturated"               // the converter is at its rail
+	ReasonRangeLow   Reason = "range_low"               // volts below the valid range: wire off, short to ground
+	ReasonRangeHigh  Reason = "range_high"              // volts above it: short to supply, ground wire off
+	ReasonUnderRange Reason = "under_range"             // less than an empty tank: calibration wrong
+	ReasonOverRange  Reason = "over_range"              // more than a full tank: calibration or capacity wrong
+	ReasonSupply     Reason = "supply"                  // the sensor's supply is outside of what it needs
+	ReasonLoopLow    Reason = "loop_low"                // 4-20 mA: below the measuring range, not yet a failure
+	ReasonLoopHigh   Reason = "loop_high"               // 4-20 mA: above it, not yet a failure
+	ReasonElectrical Reason = "out_of_electrical_range" // outside of the sensor's span, inside of what a working one can give
+	ReasonNotFinite  Reason = "not_finite"              // a computed value is NaN or infinite
+	ReasonModel      Reason = "outside_model"           // outside of the range in which the tank's model holds
+
+	ReasonSpike         Reason = "spike"         // far from its neighbours: dropped, unless it lasts
+	ReasonRate          Reason = "rate"          // changes faster than the tank can
+	ReasonStuck         Reason = "stuck"         // the same code for too long
+	ReasonUncompensated Reason = "uncompensated" // no temperature: an assumed one was used
+	ReasonAuxiliary     Reason = "auxiliary"     // a probe that the model needs has no value
 
 	ReasonStarting  Reason = "starting"   // not read yet
 	ReasonNoReading Reason = "no_reading" // no read ended: the bus is busy with another chip
