@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"periph.io/x/conn/v3/i2c"
@@ -94,11 +95,15 @@ func ads1115Address(addr uint16) bool { return addr >= 0x48 && addr <= 0x4b }
 // String names the chip: its bus and address.
 func (d *ADS1115) String() string { return fmt.Sprintf("ads1115 %s %#x", d.dev.Bus, d.dev.Addr) }
 
-// Channel is the input AIN0 to AIN3 (0 to 3) against ground, with a full scale of
-// ±6.144, 4.096, 2.048, 1.024, 0.512 or 0.256 V and 8, 16, 32, 64, 128, 250, 475
+// ads1115Inputs is the input for each value of the MUX field: "0" is AIN0 against
+// ground, "0-1" AIN0 against AIN1.
+var ads1115Inputs = [...]string{"0-1", "0-3", "1-3", "2-3", "0", "1", "2", "3"}
+
+// Channel is an input, "0" to "3" against ground, or "0-1", "0-3", "1-3" or "2-3"
+// between two, with a full scale of ±6.144, 4.096, 2.048, 1.024, 0.512 or 0.256 V and 8, 16, 32, 64, 128, 250, 475
 // or 860 samples a second. The full scale is the converter's: the input itself
 // must stay within the chip's supply, whatever the full scale.
-func (d *ADS1115) Channel(input int, fullScale physic.ElectricPotential, rate int) (*ADS1115Channel, error) {
+func (d *ADS1115) Channel(input string, fullScale physic.ElectricPotential, rate int) (*ADS1115Channel, error) {
 	config, err := ads1115Setting(input, fullScale, rate)
 	if err != nil {
 		return nil, err
@@ -112,10 +117,11 @@ func (d *ADS1115) Channel(input int, fullScale physic.ElectricPotential, rate in
 }
 
 // ads1115Setting is the config register of a channel, without the start bit.
-func ads1115Setting(input int, fullScale physic.ElectricPotential, rate int) (uint16, error) {
+func ads1115Setting(input string, fullScale physic.ElectricPotential, rate int) (uint16, error) {
 	var errs []error
-	if input < 0 || input > 3 {
-		errs = append(errs, fmt.Errorf("ads1115 has no input %d: it has 0 to 3", input))
+	mux := slices.Index(ads1115Inputs[:], input)
+	if mux < 0 {
+		errs = append(errs, fmt.Errorf("ads1115 has no input %q: it has %s", input, strings.Join(ads1115Inputs[:], ", ")))
 	}
 	pga := slices.Index(ads1115Ranges[:], fullScale)
 	if pga < 0 {
@@ -128,12 +134,11 @@ func ads1115Setting(input int, fullScale physic.ElectricPotential, rate int) (ui
 	if len(errs) > 0 {
 		return 0, errors.Join(errs...)
 	}
-	return ads1115MuxAIN0 | uint16(input)<<ads1115MuxShift | uint16(pga)<<ads1115PGAShift |
+	return uint16(mux)<<ads1115MuxShift | uint16(pga)<<ads1115PGAShift |
 		ads1115Single | uint16(dr)<<ads1115DRShift | ads1115CompOff, nil
 }
 
-// ADS1115Channel is one single-ended input of an ADS1115 with its own full scale
-// and rate.
+// ADS1115Channel is one input of an ADS1115 with its own full scale and rate.
 type ADS1115Channel struct {
 	chip      *ADS1115
 	config    uint16 // as it reads back, without bit 15
@@ -169,6 +174,12 @@ func (c *ADS1115Channel) Read(ctx context.Context) (Sample, error) {
 		return Sample{}, err
 	}
 	return Sample{Raw: int32(code), Volts: c.volts(code)}, nil
+}
+
+// Measure implements Input: the code, and the volts that it means.
+func (c *ADS1115Channel) Measure(ctx context.Context) (Measured, error) {
+	s, err := c.Read(ctx)
+	return Measured{Raw: int64(s.Raw), Value: float64(s.Volts) / 1e9}, err
 }
 
 // park sets the channel's setting with one idle bit turned, starts nothing, and
@@ -225,7 +236,8 @@ func (c *ADS1115Channel) confirm(code int16) error {
 	case !ready:
 		return &Fault{Reason: ReasonReadback, Detail: "a conversion was started meanwhile: is a second program using the chip?"}
 	case uint16(code) == c.config|ads1115Ready:
-		// No input against ground reads that far below zero.
+		// No input against ground reads that far below zero; between two inputs it is
+		// one code in 65536, given up for not taking the register for a voltage.
 		return &Fault{Reason: ReasonReadback, Detail: "the value is that of the config register: the pointer write was lost"}
 	case code == 32767 || code <= -32767:
 		return &Fault{Reason: ReasonSaturated, Detail: fmt.Sprintf("code %d: the input is beyond the full scale of %s", code, c.fullScale)}

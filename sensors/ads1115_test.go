@@ -71,10 +71,10 @@ func (r *rig) channels(t rapid.TB, rate int) (a, b *ADS1115Channel) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err = d.Channel(0, DefaultADS1115FullScale, rate); err != nil {
+	if a, err = d.Channel("0", DefaultADS1115FullScale, rate); err != nil {
 		t.Fatal(err)
 	}
-	if b, err = d.Channel(1, DefaultADS1115FullScale, rate); err != nil {
+	if b, err = d.Channel("1", DefaultADS1115FullScale, rate); err != nil {
 		t.Fatal(err)
 	}
 	return a, b
@@ -88,7 +88,7 @@ func near(got, want physic.ElectricPotential) bool {
 
 func TestADS1115ByteVectors(t *testing.T) {
 	for _, tt := range []struct {
-		input       int
+		input       string
 		scale       physic.ElectricPotential
 		rate        int
 		setting     uint16 // as it is written to start
@@ -96,14 +96,16 @@ func TestADS1115ByteVectors(t *testing.T) {
 		wantVolts   physic.ElectricPotential
 		description string
 	}{
-		{0, 6144 * physic.MilliVolt, 128, 0xc183, 0x3415, 2499_937_500, "2.5 V"},
-		{1, 6144 * physic.MilliVolt, 128, 0xd183, 2560, 480 * physic.MilliVolt, "0.48 V"},
-		{2, 6144 * physic.MilliVolt, 128, 0xe183, 17600, 3300 * physic.MilliVolt, "3.3 V"},
-		{3, 6144 * physic.MilliVolt, 128, 0xf183, 0xffff, -187500, "one step below ground"},
-		{0, 6144 * physic.MilliVolt, 8, 0xc103, 0, 0, "slowest"},
-		{0, 6144 * physic.MilliVolt, 860, 0xc1e3, 32766, 6143_625_000, "fastest, one step below the rail"},
-		{0, 4096 * physic.MilliVolt, 128, 0xc383, 16384, 2048 * physic.MilliVolt, "±4.096"},
-		{0, 256 * physic.MilliVolt, 128, 0xcb83, 1, 7812, "±0.256: a step is not a whole nanovolt"},
+		{"0", 6144 * physic.MilliVolt, 128, 0xc183, 0x3415, 2499_937_500, "2.5 V"},
+		{"1", 6144 * physic.MilliVolt, 128, 0xd183, 2560, 480 * physic.MilliVolt, "0.48 V"},
+		{"2", 6144 * physic.MilliVolt, 128, 0xe183, 17600, 3300 * physic.MilliVolt, "3.3 V"},
+		{"3", 6144 * physic.MilliVolt, 128, 0xf183, 0xffff, -187500, "one step below ground"},
+		{"0", 6144 * physic.MilliVolt, 8, 0xc103, 0, 0, "slowest"},
+		{"0", 6144 * physic.MilliVolt, 860, 0xc1e3, 32766, 6143_625_000, "fastest, one step below the rail"},
+		{"0", 4096 * physic.MilliVolt, 128, 0xc383, 16384, 2048 * physic.MilliVolt, "±4.096"},
+		{"0", 256 * physic.MilliVolt, 128, 0xcb83, 1, 7812, "±0.256: a step is not a whole nanovolt"},
+		{"0-1", 256 * physic.MilliVolt, 128, 0x8b83, 0xfffe, -15625, "between two inputs, below zero"},
+		{"2-3", 6144 * physic.MilliVolt, 128, 0xb183, 0x3415, 2499_937_500, "the other pair"},
 	} {
 		t.Run(fmt.Sprintf("%s %#x", tt.description, tt.setting), func(t *testing.T) {
 			word := func(register byte, v uint16) []byte { return binary.BigEndian.AppendUint16([]byte{register}, v) }
@@ -454,7 +456,7 @@ func TestADS1115ChannelRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.Channel(4, 5*physic.Volt, 100)
+	_, err = d.Channel("4", 5*physic.Volt, 100)
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 3 {
 		t.Errorf("got %v, want three errors", err)

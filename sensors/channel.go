@@ -53,6 +53,13 @@ type Channel struct {
 	// poller starts, and again after the chip could not be reached or was reset,
 	// always on the goroutine that owns the bus.
 	Open func(ctx context.Context) (Probe, error)
+
+	// Refine, which may be nil, sees every good reading in order, once, and may
+	// change it or refuse it: an error is a failed read. What it remembers outlives
+	// the probe. It never sees a reading that came too late. Rest is asked once, when
+	// the poller stops, for what Refine still keeps; ok is false for nothing.
+	Refine func(r *Reading) error
+	Rest   func(now time.Time) (r Reading, ok bool)
 }
 
 // complete fills in the defaults and says all that is wrong.
@@ -134,6 +141,9 @@ func (s *status) failed(f *Fault, now time.Time) (changed bool) {
 		s.last, s.lastInRow = f.Reason, 0
 	}
 	s.lastInRow++
+	if f.Reason == ReasonStarting { // it waits for another: expire says when that is too long
+		return false
+	}
 	failing := s.State == StateFault || s.State == StateMissing
 	never := s.LastGood.At.IsZero() && !failing
 	if failing && s.lastInRow < FaultsBeforeState || s.InRow < FaultsBeforeState && !never {

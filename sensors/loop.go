@@ -93,6 +93,7 @@ func (b *busLoop) run(ctx context.Context) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			close(requests)
+			b.rest()
 			return b.stop(closed)
 		}
 	}
@@ -174,6 +175,9 @@ func (b *busLoop) wake(now time.Time) time.Time {
 func (b *busLoop) finish(r result, now time.Time) {
 	l, late := b.reading, b.hung
 	b.reading, b.hung = nil, false
+	if !late && r.err == nil && l.reader.channel.Refine != nil {
+		r.err = l.reader.channel.Refine(&r.reading)
+	}
 	var changed bool
 	switch {
 	case late: // counted when it was given up; a value that old is none
@@ -186,6 +190,19 @@ func (b *busLoop) finish(r result, now time.Time) {
 	b.tell(l, changed)
 	if !late && r.err == nil {
 		b.poller.o.OnReading(r.reading)
+	}
+}
+
+// rest hands over what the channels' refiners still keep.
+func (b *busLoop) rest() {
+	for _, l := range b.lines {
+		if l.reader.channel.Rest == nil {
+			continue
+		}
+		if r, ok := l.reader.channel.Rest(time.Now()); ok {
+			r.Tank, r.Name = l.reader.channel.Tank, l.reader.channel.Name
+			b.poller.o.OnReading(r)
+		}
 	}
 }
 
@@ -264,9 +281,12 @@ func (r *reader) read(ctx context.Context) (Reading, error) {
 		}
 		return Reading{}, err
 	}
+	if reading.Quantity == "" {
+		reading.Quantity = Content
+	}
 	if reading.Remaining < 0 || reading.Remaining > maxRemaining {
 		return Reading{}, &Fault{Reason: ReasonError, Detail: fmt.Sprintf("driver measured %d ng", int64(reading.Remaining))}
 	}
-	reading.Tank, reading.Name, reading.At = r.channel.Tank, r.channel.Name, time.Now()
+	reading.Tank, reading.Name, reading.At, reading.Report = r.channel.Tank, r.channel.Name, time.Now(), true
 	return reading, nil
 }

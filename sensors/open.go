@@ -8,68 +8,10 @@ import (
 	"time"
 
 	"periph.io/x/conn/v3/i2c"
-	"periph.io/x/conn/v3/physic"
-)
-
-// The drivers that a Spec can name.
-const (
-	DriverADS1115   = "ads1115"
-	DriverSimulated = "simulated"
 )
 
 // simulatedBus is the name that simulated tanks share in place of a bus.
 const simulatedBus = "simulated"
-
-// Spec says in plain values what one channel is. Fields of another driver than
-// the named one are ignored.
-type Spec struct {
-	Tank   string
-	Name   string // "" makes one of the driver and the place
-	Driver string // DriverADS1115 or DriverSimulated
-
-	Interval   time.Duration // between two reads, > 0
-	StaleAfter time.Duration // 0 means three intervals
-	Optional   bool          // its bus and chip may be absent
-
-	// Capacity is the mass of the full tank; 0 means unknown. More than that is a
-	// fault. A simulated tank has its own.
-	Capacity physic.Mass
-
-	// ADS1115.
-	Bus         string                   // "1", "I2C1" or "/dev/i2c-1"
-	Address     uint16                   // 0 means 0x48
-	Input       int                      // 0 to 3, against ground
-	Gain        physic.ElectricPotential // as the full scale: 0 means 6.144 V
-	Rate        int                      // samples a second: 0 means 128
-	Calibration [2]Point
-	VoltsMin    physic.ElectricPotential // the sensor's valid electrical range
-	VoltsMax    physic.ElectricPotential
-
-	Simulated SimulatedOptions
-}
-
-// complete fills in the driver's defaults.
-func (s *Spec) complete() {
-	switch s.Driver {
-	case DriverADS1115:
-		if s.Address == 0 {
-			s.Address = DefaultADS1115Address
-		}
-		if s.Gain == 0 {
-			s.Gain = DefaultADS1115FullScale
-		}
-		if s.Rate == 0 {
-			s.Rate = DefaultADS1115Rate
-		}
-		if s.Name == "" {
-			s.Name = fmt.Sprintf("ads1115 %#x AIN%d", s.Address, s.Input)
-		}
-	default:
-		if s.Name == "" {
-			s.Name = s.Driver
-		}
-	}
-}
 
 // OpenOptions are what Open needs beside the specs.
 type OpenOptions struct {
@@ -87,25 +29,35 @@ func Open(specs []Spec, o OpenOptions) (*Poller, error) {
 	if o.OpenBus == nil {
 		o.OpenBus = OpenI2C
 	}
-	layout := layout{openBus: o.OpenBus, late: map[string]*lateBus{}, taken: map[string]string{}}
+	l := layout{openBus: o.OpenBus, late: map[string]*lateBus{}, taken: map[string]string{},
+		shared: newShared(time.Now), probes: map[string]Quantity{}}
+	l.declare(specs)
 	var errs []error
 	for i, s := range specs {
 		s.complete()
-		if err := layout.add(s); err != nil {
-			errs = append(errs, fmt.Errorf("sensor %d (tank %q): %w", i+1, s.Tank, err))
+		if err := l.add(&s); err != nil {
+			errs = append(errs, fmt.Errorf("sensor %d (%s): %w", i+1, s.called(), err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	p, err := NewPoller(layout.buses, o.Options)
+	p, err := NewPoller(l.buses, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	if err := layout.openRequired(); err != nil {
+	if err := l.openRequired(); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// called names a channel in an error.
+func (s *Spec) called() string {
+	if s.Tank == "" {
+		return fmt.Sprintf("probe %q", s.Name)
+	}
+	return fmt.Sprintf("tank %q", s.Tank)
 }
 
 // layout sorts channels by the bus that they are on.
@@ -114,102 +66,152 @@ type layout struct {
 	buses   []Bus
 	late    map[string]*lateBus // by bus name; only real ones
 	needed  []*lateBus          // by a channel that is not optional
-	taken   map[string]string   // place on a bus → tank
+	taken   map[string]string   // place on a bus → whose it is
+	shared  *shared
+	probes  map[string]Quantity // auxiliary ones, by name
 }
 
-// add makes a channel of a complete spec. This is the one place that knows the
-// drivers by name.
-func (l *layout) add(s Spec) error {
-	c := Channel{Tank: s.Tank, Name: s.Name, Interval: s.Interval, StaleAfter: s.StaleAfter, Optional: s.Optional}
-	var bus string
-	var err error
-	switch s.Driver {
-	case DriverADS1115:
-		bus, err = l.ads1115(s, &c)
-	case DriverSimulated:
-		bus, err = simulatedBus, simulated(s, &c)
-	default:
-		return fmt.Errorf("unknown driver %q: there are %s and %s", s.Driver, DriverADS1115, DriverSimulated)
+// declare makes the auxiliary probes known, so that a model may name one that stands
+// further down.
+func (l *layout) declare(specs []Spec) {
+	for i := range specs {
+		if s := &specs[i]; s.Tank == "" && s.Name != "" {
+			l.probes[s.Name] = s.Measures
+			l.shared.declare(s.Name, max(s.StaleAfter, 3*s.Interval))
+		}
 	}
-	if s.Tank == "" {
-		err = errors.Join(err, errors.New("no tank"))
+}
+
+// device is an input of a chip, before anybody has talked to it.
+type device struct {
+	bus    string // whose loop reads it
+	name   string // of a channel that has none of its own
+	place  string // on the bus: no two channels may have the same
+	signal Signal // what the chip gives if nobody says otherwise
+	unit   unit   // of what it gives, for people
+	late   *lateBus
+	// open talks to the chip and gives inputs of it, by their names.
+	open func(ctx context.Context, inputs ...string) ([]Input, error)
+}
+
+// add makes a channel of a complete spec.
+func (l *layout) add(s *Spec) error {
+	if s.Driver == DriverSimulated {
+		return l.simulated(s)
 	}
-	if err == nil || c.Open != nil {
-		err = errors.Join(err, c.complete())
-	}
-	if err != nil {
+	d, err := l.device(s)
+	if d == nil {
 		return err
 	}
+	errs := []error{err}
+	if s.Name == "" {
+		s.Name = d.name
+	}
+	if owner, ok := l.taken[d.place]; ok && err == nil {
+		errs = append(errs, fmt.Errorf("%s is %s's already", d.place, owner))
+	}
+	c := Channel{Tank: s.Tank, Name: s.Name, Interval: s.Interval, StaleAfter: s.StaleAfter, Optional: s.Optional}
+	errs = append(errs, l.chain(s, d, &c))
+	if c.Open != nil {
+		errs = append(errs, c.complete())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	l.taken[d.place] = s.called()
+	if d.late != nil && !s.Optional && !slices.Contains(l.needed, d.late) {
+		l.needed = append(l.needed, d.late)
+	}
+	l.put(d.bus, c, d.late)
+	return nil
+}
+
+// device finds the chip of a spec. This is the one place that knows the drivers by
+// name.
+func (l *layout) device(s *Spec) (*device, error) {
+	switch s.Driver {
+	case DriverADS1115:
+		return l.ads1115(s)
+	}
+	return nil, fmt.Errorf("unknown driver %q: there are %s and %s", s.Driver, DriverADS1115, DriverSimulated)
+}
+
+// put places a channel on its bus.
+func (l *layout) put(bus string, c Channel, late *lateBus) {
 	for i := range l.buses {
 		if l.buses[i].Name == bus {
 			l.buses[i].Channels = append(l.buses[i].Channels, c)
-			return nil
+			return
 		}
 	}
 	b := Bus{Name: bus, Channels: []Channel{c}}
-	if late := l.late[bus]; late != nil {
+	if late != nil {
 		b.Close = late.Close
 	}
 	l.buses = append(l.buses, b)
-	return nil
 }
 
-// simulated completes the channel of a tank without hardware. Its time begins
-// here, not at its first read.
-func simulated(s Spec, c *Channel) error {
+// bus gives the one handle of an I2C bus, which opens when it is needed.
+func (l *layout) bus(name string) *lateBus {
+	if l.late[name] == nil {
+		l.late[name] = &lateBus{name: name, open: l.openBus}
+	}
+	return l.late[name]
+}
+
+// simulated adds a tank without hardware. Its time begins here, not at its first read.
+func (l *layout) simulated(s *Spec) error {
 	tank, err := NewSimulated(s.Simulated)
-	if err != nil {
+	if s.Tank == "" {
+		err = errors.Join(err, errors.New("no tank"))
+	}
+	if s.Name == "" {
+		s.Name = DriverSimulated
+	}
+	c := Channel{Tank: s.Tank, Name: s.Name, Interval: s.Interval, StaleAfter: s.StaleAfter, Optional: s.Optional,
+		Open: func(context.Context) (Probe, error) { return tank, nil }}
+	if err := errors.Join(err, l.refine(s, &c), c.complete()); err != nil {
 		return err
 	}
-	c.Open = func(context.Context) (Probe, error) { return tank, nil }
+	l.put(simulatedBus, c, nil)
 	return nil
 }
 
-// ads1115 completes the channel of a converter's input and names its bus.
-func (l *layout) ads1115(s Spec, c *Channel) (bus string, err error) {
-	number, busErr := busNumber(s.Bus)
-	bus = fmt.Sprintf("%s%d", i2cDevices, number)
-	calibration, calErr := NewLinear(s.Calibration[0], s.Calibration[1], s.VoltsMin, s.VoltsMax, s.Capacity)
-	_, setErr := ads1115Setting(s.Input, s.Gain, s.Rate)
-	errs := []error{busErr, calErr, setErr}
-	if !ads1115Address(s.Address) {
-		errs = append(errs, fmt.Errorf("ads1115 has no address %#x: it answers at 0x48 to 0x4b by its ADDR pin", s.Address))
+// ads1115 finds an input of an ADS1115.
+func (l *layout) ads1115(s *Spec) (*device, error) {
+	d := s.Device
+	number, busErr := busNumber(d.Bus)
+	bus := fmt.Sprintf("%s%d", i2cDevices, number)
+	_, setErr := ads1115Setting(d.Input, d.Gain, d.Rate)
+	errs := []error{busErr, setErr}
+	if !ads1115Address(d.Address) {
+		errs = append(errs, fmt.Errorf("ads1115 has no address %#x: it answers at 0x48 to 0x4b by its ADDR pin", d.Address))
 	}
-	if setErr == nil && s.VoltsMax >= s.Gain {
-		errs = append(errs, fmt.Errorf("full scale %s clips the valid range, which ends at %s: take a larger one", s.Gain, s.VoltsMax))
-	}
-	if setErr == nil && s.Interval > 0 && s.Interval < time.Second/time.Duration(s.Rate)*5/4 {
-		errs = append(errs, fmt.Errorf("interval %s is shorter than a conversion at %d samples a second", s.Interval, s.Rate))
-	}
-	place := fmt.Sprintf("%s %#x AIN%d", bus, s.Address, s.Input)
-	if tank, ok := l.taken[place]; ok && busErr == nil {
-		errs = append(errs, fmt.Errorf("%s is tank %q's already", place, tank))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return bus, err
-	}
-	l.taken[place] = s.Tank
-	late := l.late[bus]
-	if late == nil {
-		late = &lateBus{name: bus, open: l.openBus}
-		l.late[bus] = late
-	}
-	if !s.Optional && !slices.Contains(l.needed, late) {
-		l.needed = append(l.needed, late)
-	}
-	c.Open = func(context.Context) (Probe, error) {
-		// A handle for each channel will do: a chip's driver remembers nothing.
-		chip, err := NewADS1115(late, s.Address, nil)
-		if err != nil {
-			return nil, err
+	full := float64(d.Gain) / 1e9
+	if setErr == nil {
+		errs = append(errs, s.Wire.clips(full))
+		if s.Interval > 0 && s.Interval < time.Second/time.Duration(d.Rate)*5/4 {
+			errs = append(errs, fmt.Errorf("interval %s is shorter than a conversion at %d samples a second", s.Interval, d.Rate))
 		}
-		input, err := chip.Channel(s.Input, s.Gain, s.Rate)
-		if err != nil {
-			return nil, err
-		}
-		return gauge{input, calibration}, nil
 	}
-	return bus, nil
+	late := l.bus(bus)
+	return &device{bus: bus, name: fmt.Sprintf("%s %#x AIN%s", s.Driver, d.Address, d.Input), place: fmt.Sprintf("%s %#x AIN%s", bus, d.Address, d.Input), signal: SignalVoltage, unit: volts, late: late,
+		open: func(_ context.Context, inputs ...string) ([]Input, error) {
+			// A handle for each channel will do: a chip's driver remembers nothing.
+			chip, err := NewADS1115(late, d.Address, nil)
+			if err != nil {
+				return nil, err
+			}
+			var list []Input
+			for _, name := range inputs {
+				in, err := chip.Channel(name, d.Gain, d.Rate)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, in)
+			}
+			return list, nil
+		}}, errors.Join(errs...)
 }
 
 // openRequired opens the buses that must be there, and names all that are not.

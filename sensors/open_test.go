@@ -15,22 +15,22 @@ func TestOpenListsAllFaults(t *testing.T) {
 	opened := 0
 	_, err := Open([]Spec{
 		{Tank: "A", Driver: "hx711", Interval: time.Second},
-		{Tank: "B", Driver: DriverADS1115, Bus: "i2c-one", Address: 0x50, Input: 7, Gain: 5 * physic.Volt, Rate: 100},
+		{Tank: "B", Driver: DriverADS1115, Device: DeviceSpec{Bus: "i2c-one", Address: 0x50, Input: "7", Gain: 5 * physic.Volt, Rate: 100}},
 		{Driver: DriverSimulated, Simulated: SimulatedOptions{Capacity: 1}, StaleAfter: time.Second, Interval: 2 * time.Second},
 		gaugeSpec("D", "1", 0),
 		gaugeSpec("E", "/dev/i2c-1", 0),
-		{Tank: "F", Driver: DriverADS1115, Bus: "1", Input: 1, Gain: 4096 * mV, Rate: 8, Interval: 100 * time.Millisecond,
-			Calibration: gaugeSpec("", "", 0).Calibration, VoltsMin: 250 * mV, VoltsMax: 4750 * mV},
+		{Tank: "F", Driver: DriverADS1115, Device: DeviceSpec{Bus: "1", Input: "1", Gain: 4096 * mV, Rate: 8}, Interval: 100 * time.Millisecond,
+			Scale: gaugeSpec("", "", 0).Scale, Wire: WireSpec{VoltsMin: 0.25, VoltsMax: 4.75}},
 	}, OpenOptions{OpenBus: func(string) (i2c.BusCloser, error) { opened++; return nil, errors.New("opened") }})
 	if err == nil {
 		t.Fatal("got no error")
 	}
 	for _, want := range []string{
 		`sensor 1 (tank "A"): unknown driver "hx711"`,
-		`"i2c-one" names no I2C bus`, "no address 0x50", "no input 7", "no full scale 5V", "no rate of 100", "same voltage", "above 0 V",
-		`sensor 3 (tank ""): `, "no tank", "stale_after 1s is shorter",
+		`"i2c-one" names no I2C bus`, "no address 0x50", `no input "7"`, "no full scale 5V", "no rate of 100", "no range and no calibration", "above 0 V",
+		`sensor 3 (probe "simulated"): `, "no tank", "stale_after 1s is shorter",
 		`sensor 5 (tank "E"): /dev/i2c-1 0x48 AIN0 is tank "D"'s already`,
-		"full scale 4.096V clips", "interval 100ms is shorter than a conversion",
+		"full scale 4.096 V clips", "interval 100ms is shorter than a conversion",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got no %q in:\n%v", want, err)

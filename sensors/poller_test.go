@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,9 +96,9 @@ func running(t *testing.T, p *Poller) (stop func() error) {
 // gaugeSpec is tank A on AIN0 or tank B on AIN1 of a chip, read each second.
 func gaugeSpec(tank, bus string, input int) Spec {
 	return Spec{
-		Tank: tank, Driver: DriverADS1115, Bus: bus, Input: input, Interval: time.Second,
-		Calibration: [2]Point{{500 * mV, 0}, {4500 * mV, 1000 * physic.Gram}},
-		VoltsMin:    250 * mV, VoltsMax: 4750 * mV,
+		Tank: tank, Driver: DriverADS1115, Device: DeviceSpec{Bus: bus, Input: strconv.Itoa(input)}, Interval: time.Second,
+		Scale: []ScalePoint{{0.5, 0}, {4.5, 1}},
+		Wire:  WireSpec{VoltsMin: 0.25, VoltsMax: 4.75},
 	}
 }
 

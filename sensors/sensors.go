@@ -1,7 +1,6 @@
-// Package sensors turns the chips on a board's buses into readings of remaining
-// oxygen. It owns the buses it opens, the drivers of the chips on them, the
-// calibration from volts to mass, and the poller that keeps one state per
-// channel.
+// Package sensors turns the chips on a board's buses into readings of oxygen. It owns
+// the buses it opens, the drivers of the chips on them, the chain from a code to a
+// mass, and the poller that keeps one state per channel.
 //
 // It keeps one invariant: a wrong number is worse than none. Whatever reaches
 // Options.OnReading was measured in the read that has just ended and passed
@@ -9,13 +8,14 @@
 // nothing: no zero, no NaN, no value of an earlier read. It is a Fault with a
 // stable reason, shows as a counter at once and as a state after three in a row.
 //
-// Reading order: Open (from plain Specs to a Poller), Poller.Run, the driver's
-// Read, Linear.Mass, status.fail. A reading's way:
+// Reading order: Open (from plain Specs to a Poller), Poller.Run, a driver's Measure,
+// a law's sense, Scale.Of, a model's content, refiner.refine, status.failed. A
+// reading's way, which ends with a Fault wherever a step finds no value:
 //
-//	tick → driver reads the chip → Fault, or Sample → calibration → Reading → OnReading
+//	tick → driver → Measured → law (volts, current, ratio) → scale → physical quantity
+//	     → model of the vessel → mass → refiner (spikes, rates, deadband, use) → OnReading
 //
-// The package does not make events, filter, apply a deadband, raise alarms or
-// store anything, and it imports no other package of this module.
+// The package does not make events, raise alarms or store anything.
 package sensors
 
 import (
@@ -25,13 +25,29 @@ import (
 	"periph.io/x/conn/v3/physic"
 )
 
-// Reading is one good measurement of a tank, before it is an event.
+// Quantity is what a channel gives.
+type Quantity string
+
+// The quantities. A channel of a tank gives its content or a flow out of it; one
+// without a tank serves the models of others.
+const (
+	Content     Quantity = "content"     // the mass in a tank: Reading.Remaining
+	Flow        Quantity = "flow"        // kilograms a second out of a tank
+	Temperature Quantity = "temperature" // kelvins
+	Pressure    Quantity = "pressure"    // pascals, absolute
+	Voltage     Quantity = "voltage"     // volts
+)
+
+// Reading is one good measurement, before it is an event.
 type Reading struct {
-	Tank string // tank id
+	Tank string // tank id; "" for an auxiliary probe
 	Name string // the channel's name
 
-	// Remaining is the mass in the tank, >= 0, a whole number of milligrams.
+	Quantity Quantity
+	// Remaining is the mass in the tank, >= 0, a whole number of milligrams; only of
+	// Content.
 	Remaining physic.Mass
+	Value     float64 // in the SI unit of Quantity; kilograms of Content, not rounded
 
 	// At is when the read ended, which is at most the read's own duration after
 	// the physical instant. It carries Go's monotonic clock reading: its age is
@@ -42,8 +58,18 @@ type Reading struct {
 	Suspect bool
 	Why     Reason
 
-	Raw   int32                    // the converter's code; 0 where there is none
-	Volts physic.ElectricPotential // at the converter's input; 0 where there is none
+	Raw        int64  // the chip's own number; 0 where there is none
+	Electrical Figure // on the sensor's wire; none of digital chips
+	Physical   Figure // the quantity that the sensor measures, such as a pressure
+
+	// Report is false where the reading says no more than the last one that was
+	// reported: it need not become an event.
+	Report bool
+	// Consumed, Refilled and Removed are masses that this reading has made certain:
+	// whole milligrams, >= 0. They stand for themselves, whatever Report says, and
+	// are contained in Remaining where that is the channel's quantity.
+	Consumed, Refilled, Removed physic.Mass
+	Lost                        uint64 // pulses that were not seen, only counted
 }
 
 // Sample is what a converter measured: its code, and the volts that it means.

@@ -92,7 +92,8 @@ func (s *Simulated) Read(ctx context.Context) (Reading, error) {
 	step := int64(max(0, s.o.Now().Sub(s.started)) / s.o.Step)
 	noise := rand.New(rand.NewPCG(s.o.Seed, uint64(step))).NormFloat64() * float64(s.o.NoiseSigma)
 	mass := s.level(time.Duration(step)*s.o.Step) + noise
-	return Reading{Remaining: roundMass(min(max(mass, 0), float64(s.o.Capacity)))}, nil
+	kg := min(max(mass, 0), float64(s.o.Capacity)) / float64(physic.KiloGram)
+	return Reading{Quantity: Content, Remaining: massOf(kg), Value: kg}, nil
 }
 
 // level is the true content in nanograms after a time: first down from Start,

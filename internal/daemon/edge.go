@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -35,18 +36,18 @@ func (b *board) openSensors() error {
 	return err
 }
 
+// specOf writes a configured channel in the units of package sensors.
 func specOf(cfg *config.Config, s *config.Sensor) sensors.Spec {
 	spec := sensors.Spec{Tank: s.Tank, Name: s.Name, Driver: s.Driver, Interval: time.Duration(s.Interval),
-		StaleAfter: time.Duration(s.StaleAfter), Optional: s.Optional, Bus: s.Bus, Address: s.Address, Input: s.Input,
-		Gain: physic.ElectricPotential(s.Gain), Rate: s.Rate,
-		VoltsMin: physic.ElectricPotential(s.VoltsMin), VoltsMax: physic.ElectricPotential(s.VoltsMax)}
+		StaleAfter: time.Duration(s.StaleAfter), Optional: s.Optional,
+		Device: sensors.DeviceSpec{Bus: s.Bus, Address: s.Address, Input: strconv.Itoa(s.Input),
+			Gain: physic.ElectricPotential(s.Gain), Rate: s.Rate},
+		Wire: sensors.WireSpec{VoltsMin: s.VoltsMin.Float(), VoltsMax: s.VoltsMax.Float()}}
 	if t := cfg.Tank(s.Tank); t != nil {
 		spec.Capacity = physic.Mass(t.Capacity)
 	}
-	for i, p := range s.Calibration {
-		if i < len(spec.Calibration) {
-			spec.Calibration[i] = sensors.Point{Volts: physic.ElectricPotential(p.Volts), Remaining: physic.Mass(p.Remaining)}
-		}
+	for _, p := range s.Calibration {
+		spec.Scale = append(spec.Scale, sensors.ScalePoint{At: p.Volts.Float(), Is: float64(p.Remaining) / 1e12})
 	}
 	if sim := s.Simulated; sim != nil {
 		spec.Simulated = sensors.SimulatedOptions{Capacity: physic.Mass(sim.Full), Start: physic.Mass(sim.Start),
@@ -56,22 +57,50 @@ func specOf(cfg *config.Config, s *config.Sensor) sensors.Spec {
 	return spec
 }
 
-// reading makes an event of a good reading. Snapshots are staged: they are on
-// disk within commit_interval, which is the documented window of loss. The very
-// first one of a process is committed at once, so that a start shows at once.
+// reading makes events of a good reading. Snapshots are staged: they are on disk
+// within commit_interval, which is the documented window of loss. What was consumed
+// or refilled stands for itself, so it is committed at once, and before the snapshot
+// that includes it (contract section 7). The very first reading of a process is
+// committed at once too, so that a start shows at once.
 func (b *board) reading(r sensors.Reading) {
-	draft := event.Event{Type: event.Measured, Tank: r.Tank, Amount: r.Remaining, OccurredAt: r.At.UTC(),
-		Suspect: r.Suspect, Version: event.WireVersion}
-	keep := b.outbox.Stage
+	if r.Tank == "" {
+		return // it serves the models of others
+	}
+	b.measured.note(r.Tank, r.At)
+	drafts := booked(&r)
+	keep := b.append
+	if len(drafts) == 0 {
+		keep = b.outbox.Stage
+	}
+	if r.Quantity == sensors.Content && (r.Report || len(drafts) > 0) {
+		drafts = append(drafts, draft(&r, event.Measured, r.Remaining))
+	}
 	if b.first.take() {
 		keep = b.append
 		b.log.Info().Dur("after_start_ms", time.Since(b.started)).Str("tank", r.Tank).Msg("first reading")
 		defer b.touchStatus()
 	}
-	b.measured.note(r.Tank, r.At)
-	if err := keep(draft); err != nil {
+	if len(drafts) == 0 {
+		return
+	}
+	if err := keep(drafts...); err != nil {
 		b.log.Debug().Err(err).Str("tank", r.Tank).Msg("reading not kept") // the outbox logs the trouble on change and counts it
 	}
+}
+
+// booked are the events of what a reading has made certain.
+func booked(r *sensors.Reading) (drafts []event.Event) {
+	if r.Consumed > 0 {
+		drafts = append(drafts, draft(r, event.Consumed, r.Consumed))
+	}
+	if r.Refilled > 0 {
+		drafts = append(drafts, draft(r, event.Refilled, r.Refilled))
+	}
+	return drafts
+}
+
+func draft(r *sensors.Reading, of event.Type, amount physic.Mass) event.Event {
+	return event.Event{Type: of, Tank: r.Tank, Amount: amount, OccurredAt: r.At.UTC(), Suspect: r.Suspect, Version: event.WireVersion}
 }
 
 func (b *board) append(drafts ...event.Event) error {
