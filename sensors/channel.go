@@ -41,8 +41,9 @@ const (
 
 // Channel is one measuring channel of a bus, as the poller is told of it.
 type Channel struct {
-	Tank string
-	Name string
+	Tank     string
+	Name     string
+	Quantity Quantity // that it gives; "" means Content
 
 	Interval   time.Duration // between two reads, > 0
 	StaleAfter time.Duration // 0 means three intervals; not below one
@@ -70,6 +71,9 @@ func (c *Channel) complete() error {
 	if c.Timeout == 0 {
 		c.Timeout = ReadTimeout
 	}
+	if c.Quantity == "" {
+		c.Quantity = Content
+	}
 	var errs []error
 	if c.Interval <= 0 {
 		errs = append(errs, fmt.Errorf("interval %s is not above zero", c.Interval))
@@ -90,6 +94,7 @@ func (c *Channel) complete() error {
 type ChannelState struct {
 	Tank     string
 	Name     string
+	Quantity Quantity
 	Bus      string
 	Optional bool
 
@@ -101,6 +106,9 @@ type ChannelState struct {
 	// LastGood is the last good reading, whatever the state; its At is zero when
 	// there was none yet.
 	LastGood Reading
+	// Seen is what the last read saw, as far as it came: the chip's number and what
+	// stood on the wire are there also where no value came of it. It is for people.
+	Seen Reading
 
 	// Counters since the start.
 	Reads  uint64 // that ended, well or not
@@ -125,15 +133,16 @@ type status struct {
 func (s *status) good(r Reading) (changed bool) {
 	s.Reads++
 	s.InRow, s.last, s.lastInRow = 0, "", 0
-	s.LastGood = r
+	s.LastGood, s.Seen = r, r
 	if r.Suspect {
 		return s.enter(StateSuspect, r.Why, "", r.At)
 	}
 	return s.enter(StateOK, "", "", r.At)
 }
 
-// failed takes a failed read.
-func (s *status) failed(f *Fault, now time.Time) (changed bool) {
+// failed takes a failed read, and what it saw.
+func (s *status) failed(f *Fault, seen Reading, now time.Time) (changed bool) {
+	s.Seen = seen
 	s.Reads++
 	s.Faults++
 	s.InRow++

@@ -59,7 +59,7 @@ func TestStatus(t *testing.T) {
 					now = now.Add(10 * time.Second)
 					changed = s.expire(now)
 				default:
-					changed = s.failed(&Fault{Reason: reasons[letter]}, now)
+					changed = s.failed(&Fault{Reason: reasons[letter]}, Reading{}, now)
 				}
 				after := string(s.State) + ":" + string(s.Reason)
 				if changed != (after != before) {
@@ -85,7 +85,7 @@ func TestStatusKeepsTheLastGoodReading(t *testing.T) {
 	good := Reading{Tank: "A", Remaining: 5, At: time.Unix(1000, 0)}
 	s.good(good)
 	for range 5 {
-		s.failed(&Fault{Reason: ReasonBus}, time.Unix(1001, 0))
+		s.failed(&Fault{Reason: ReasonBus}, Reading{}, time.Unix(1001, 0))
 	}
 	if s.LastGood != good || s.Reads != 6 || s.Faults != 5 || s.InRow != 5 {
 		t.Errorf("got %+v", s.ChannelState)

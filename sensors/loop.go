@@ -50,7 +50,7 @@ func newLine(c Channel, bus string, index int, now time.Time) *line {
 		status: status{
 			started:    now,
 			staleAfter: c.StaleAfter,
-			ChannelState: ChannelState{Tank: c.Tank, Name: c.Name, Bus: bus, Optional: c.Optional,
+			ChannelState: ChannelState{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, Bus: bus, Optional: c.Optional,
 				State: StateStale, Reason: ReasonStarting, Since: now},
 		},
 	}
@@ -128,7 +128,7 @@ func (b *busLoop) expire(now time.Time) {
 		l := b.reading
 		l.status.Late++
 		f := &Fault{Reason: ReasonTimeout, Detail: fmt.Sprintf("read did not end within %s: the bus hangs", l.timeout)}
-		b.tell(l, l.status.failed(f, now))
+		b.tell(l, l.status.failed(f, Reading{}, now))
 	}
 	for _, l := range b.lines {
 		if l.status.expire(now) {
@@ -182,7 +182,7 @@ func (b *busLoop) finish(r result, now time.Time) {
 	switch {
 	case late: // counted when it was given up; a value that old is none
 	case r.err != nil:
-		changed = l.status.failed(asFault(r.err), now)
+		changed = l.status.failed(asFault(r.err), r.reading, now)
 	default:
 		changed = l.status.good(r.reading)
 	}
@@ -275,18 +275,16 @@ func (r *reader) read(ctx context.Context) (Reading, error) {
 		r.probe = probe
 	}
 	reading, err := r.probe.Read(ctx)
+	reading.Quantity = r.channel.Quantity
+	reading.Tank, reading.Name, reading.At, reading.Report = r.channel.Tank, r.channel.Name, time.Now(), true
 	if err != nil {
 		if f := asFault(err); unreachable(f.Reason) || f.Reason == ReasonReset {
 			r.probe = nil
 		}
-		return Reading{}, err
-	}
-	if reading.Quantity == "" {
-		reading.Quantity = Content
+		return reading, err
 	}
 	if reading.Remaining < 0 || reading.Remaining > maxRemaining {
 		return Reading{}, &Fault{Reason: ReasonError, Detail: fmt.Sprintf("driver measured %d ng", int64(reading.Remaining))}
 	}
-	reading.Tank, reading.Name, reading.At, reading.Report = r.channel.Tank, r.channel.Name, time.Now(), true
 	return reading, nil
 }

@@ -53,6 +53,7 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 			return errors.Join(err, s.Wire.faults(signal, s.Device.Input))
 		}
 	}
+	c.Quantity = measured
 	proto := chain{quantity: measured, model: m, capacity: kilograms(s.Capacity), shared: l.shared, bounds: unbounded,
 		physical: physicalUnit(s, d)}
 	errs := []error{s.Wire.faults(signal, s.Device.Input), s.place()}

@@ -79,9 +79,9 @@ type Sample struct {
 }
 
 // Probe is one measuring channel as the poller sees it. Read measures once. It
-// returns a reading made in this call, or an error and no reading. It ends soon
-// after ctx does, as far as the bus lets it. Tank, Name and At are filled in by
-// the poller. Read is never called twice at a time.
+// returns a reading made in this call, or an error; beside an error the reading is
+// only what was seen on the way, for people. It ends soon after ctx does, as far as
+// the bus lets it. Tank, Name and At are filled in by the poller. Read is never called twice at a time.
 type Probe interface {
 	Read(ctx context.Context) (Reading, error)
 }

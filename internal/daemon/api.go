@@ -136,16 +136,5 @@ func (b *board) metrics() []web.Metric {
 	if b.poller == nil {
 		return list
 	}
-	for _, c := range b.poller.States() {
-		labels := map[string]string{"tank": c.Tank, "sensor": c.Name}
-		ok := 0.0
-		if c.State == "ok" {
-			ok = 1
-		}
-		list = append(list,
-			web.Metric{Name: "oxyd_sensor_ok", Type: "gauge", Help: "1 while the channel's state is ok.", Labels: labels, Value: ok},
-			web.Metric{Name: "oxyd_sensor_reads_total", Type: "counter", Help: "Reads that ended, well or not.", Labels: labels, Value: float64(c.Reads)},
-			web.Metric{Name: "oxyd_sensor_faults_total", Type: "counter", Help: "Reads that failed.", Labels: labels, Value: float64(c.Faults)})
-	}
-	return list
+	return append(list, sensorMetrics(b.poller.States())...)
 }

@@ -9,7 +9,6 @@ import (
 
 	"oxyd/internal/outbox"
 	"oxyd/ledger"
-	"oxyd/sensors"
 )
 
 // nodeStatusEvery is how often a node says how it does while nothing changes; a
@@ -45,22 +44,6 @@ type outboxDocument struct {
 	ConfirmBy []string `json:"confirm_by,omitempty"`
 }
 
-type sensorDocument struct {
-	Tank     string            `json:"tank"`
-	Name     string            `json:"name"`
-	State    sensors.State     `json:"state"`
-	Reason   sensors.Reason    `json:"reason"`
-	Detail   string            `json:"detail,omitempty"`
-	Since    time.Time         `json:"since"`
-	LastGood *lastGoodDocument `json:"last_good"` // null until there was one
-	Faults   uint64            `json:"faults"`
-}
-
-type lastGoodDocument struct {
-	Remaining ledger.Sum `json:"remaining"` // grams
-	At        time.Time  `json:"at"`
-}
-
 // nodeStatus writes the node's status as it stands.
 func (b *board) nodeStatus() []byte { return mustJSON(b.node()) }
 
@@ -70,19 +53,20 @@ func (b *board) node() nodeDocument {
 	if s, err := b.outbox.Stats(); err == nil {
 		doc.Epoch = s.Epoch
 		b.outboxAlarms(&s)
-		doc.Alarms = b.nodeAlarms.list()
 		doc.Outbox = &outboxDocument{Wanted: wanted(&s), SentAgain: s.SentAgain, Skipped: s.NumbersSkipped, ConfirmBy: s.ConfirmBy,
 			Pending: s.Pending, OldestAgeSeconds: int64(s.OldestAge.Seconds()),
 			Bytes: s.FileBytes, Retained: s.Retained, Full: s.Full, Damaged: s.DamagedRows}
 	} else {
 		b.log.Error().Err(err).Msg("read outbox")
 	}
-	if b.poller == nil {
-		return doc
+	if b.poller != nil {
+		states := b.poller.States()
+		b.sensorAlarms(states)
+		for i := range states {
+			doc.Sensors = append(doc.Sensors, sensorOf(&states[i]))
+		}
 	}
-	for _, c := range b.poller.States() {
-		doc.Sensors = append(doc.Sensors, sensorOf(&c))
-	}
+	doc.Alarms = b.nodeAlarms.list()
 	return doc
 }
 
@@ -94,15 +78,6 @@ func wanted(s *outbox.Stats) (n uint64) {
 		}
 	}
 	return n
-}
-
-func sensorOf(c *sensors.ChannelState) sensorDocument {
-	s := sensorDocument{Tank: c.Tank, Name: c.Name, State: c.State, Reason: c.Reason, Detail: c.Detail,
-		Since: c.Since.UTC().Round(0), Faults: c.Faults}
-	if !c.LastGood.At.IsZero() {
-		s.LastGood = &lastGoodDocument{Remaining: ledger.SumOf(c.LastGood.Remaining), At: c.LastGood.At.UTC().Round(0)}
-	}
-	return s
 }
 
 func (b *board) nodeOffline(reason string) []byte {

@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oxyd/internal/web"
+	"oxyd/ledger"
+	"oxyd/sensors"
+)
+
+// sensorDocument is a channel in the node's status (contract section 3).
+type sensorDocument struct {
+	Tank     string            `json:"tank,omitempty"` // none of an auxiliary probe
+	Name     string            `json:"name"`
+	Quantity sensors.Quantity  `json:"quantity"`
+	State    sensors.State     `json:"state"`
+	Reason   sensors.Reason    `json:"reason"`
+	Detail   string            `json:"detail,omitempty"`
+	Since    time.Time         `json:"since"`
+	LastGood *lastGoodDocument `json:"last_good"` // null until there was one
+	Seen     *seenDocument     `json:"seen,omitempty"`
+	Reads    uint64            `json:"reads"`
+	Faults   uint64            `json:"faults"`
+}
+
+// lastGoodDocument is the last good reading, whatever the state is now.
+type lastGoodDocument struct {
+	Remaining *ledger.Sum    `json:"remaining,omitempty"` // grams, of a tank's content
+	Value     *float64       `json:"value,omitempty"`     // of everything else, in the SI unit of the quantity
+	Quality   string         `json:"quality"`
+	Why       sensors.Reason `json:"why,omitempty"`
+	At        time.Time      `json:"at"`
+}
+
+// seenDocument is what the last read saw, good or not: for people.
+type seenDocument struct {
+	Raw        int64     `json:"raw"`
+	Electrical string    `json:"electrical,omitempty"`
+	Physical   string    `json:"physical,omitempty"`
+	At         time.Time `json:"at"`
+}
+
+func sensorOf(c *sensors.ChannelState) sensorDocument {
+	s := sensorDocument{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, State: c.State, Reason: c.Reason, Detail: c.Detail,
+		Since: c.Since.UTC().Round(0), Reads: c.Reads, Faults: c.Faults}
+	if r := &c.LastGood; !r.At.IsZero() {
+		good := &lastGoodDocument{Quality: "good", Why: r.Why, At: r.At.UTC().Round(0)}
+		if r.Suspect {
+			good.Quality = "suspect"
+		}
+		if r.Quantity == sensors.Content {
+			sum := ledger.SumOf(r.Remaining)
+			good.Remaining = &sum
+		} else {
+			good.Value = &r.Value
+		}
+		s.LastGood = good
+	}
+	if r := &c.Seen; !r.At.IsZero() && r.Electrical.Unit+r.Physical.Unit != "" {
+		s.Seen = &seenDocument{Raw: r.Raw, Electrical: r.Electrical.String(), Physical: r.Physical.String(), At: r.At.UTC().Round(0)}
+	}
+	return s
+}
+
+// sensorAlarms raises one alarm for what does not measure although it should: a tank
+// without a number must not look like a tank that is well. A channel comes here once
+// its state says so, which is after several faults in a row, and leaves with its first
+// good reading.
+func (b *board) sensorAlarms(states []sensors.ChannelState) {
+	var bad []string
+	severity := warning
+	for i := range states {
+		c := &states[i]
+		switch c.State {
+		case sensors.StateFault, sensors.StateMissing:
+			if c.Optional && c.State == sensors.StateMissing {
+				continue
+			}
+			severity = critical
+		case sensors.StateStale:
+			if c.Reason == sensors.ReasonStarting {
+				continue
+			}
+		default:
+			continue
+		}
+		bad = append(bad, fmt.Sprintf("%s: %s (%s)", calledChannel(c), c.State, c.Reason))
+	}
+	text := ""
+	if len(bad) > 0 {
+		text = "not measured: " + strings.Join(bad, ", ")
+	}
+	b.raise(&b.nodeAlarms, "sensor_fault", severity, text)
+}
+
+// calledChannel names a channel for people.
+func calledChannel(c *sensors.ChannelState) string {
+	if c.Tank == "" {
+		return c.Name
+	}
+	return c.Tank + "/" + c.Name
+}
+
+// sensorStates are the states that a metric tells, each with its own series, so that
+// one that is not in it is seen too.
+var sensorStates = [...]sensors.State{sensors.StateOK, sensors.StateSuspect, sensors.StateFault, sensors.StateStale, sensors.StateMissing}
+
+func sensorMetrics(states []sensors.ChannelState) (list []web.Metric) {
+	for i := range states {
+		c := &states[i]
+		labels := map[string]string{"tank": c.Tank, "sensor": c.Name}
+		add := func(name, kind, help string, value float64) {
+			list = append(list, web.Metric{Name: "oxyd_sensor_" + name, Type: kind, Help: help, Labels: labels, Value: value})
+		}
+		ok := 0.0
+		if c.State == sensors.StateOK {
+			ok = 1
+		}
+		add("ok", "gauge", "1 while the channel's state is ok.", ok)
+		add("reads_total", "counter", "Reads that ended, well or not.", float64(c.Reads))
+		add("faults_total", "counter", "Reads that failed.", float64(c.Faults))
+		add("late_total", "counter", "Reads given up because the bus hung.", float64(c.Late))
+		add("missed_total", "counter", "Ticks without a read, because the bus was busy.", float64(c.Missed))
+		if !c.LastGood.At.IsZero() {
+			add("last_good_age_seconds", "gauge", "Age of the last good reading.", time.Since(c.LastGood.At).Seconds())
+		}
+		for _, state := range sensorStates {
+			on := 0.0
+			if c.State == state {
+				on = 1
+			}
+			list = append(list, web.Metric{Name: "oxyd_sensor_state", Type: "gauge", Help: "1 for the state that the channel is in.",
+				Labels: map[string]string{"tank": c.Tank, "sensor": c.Name, "state": string(state)}, Value: on})
+		}
+	}
+	return list
+}
