@@ -74,6 +74,7 @@ func (c *Config) setDefaults() {
 	c.Site, c.DataDir, c.TopicPrefix = DefaultSite, DefaultDataDir, DefaultTopicPrefix
 	c.TanksMode = DefaultTanksMode
 	c.MQTT.KeepAlive = DefaultKeepAlive
+	c.Telemetry.Interval = DefaultTelemetryInterval
 	c.Outbox = Outbox{MaxBytes: DefaultOutboxMaxBytes, Retention: DefaultRetention, CommitInterval: DefaultCommitInterval,
 		ResendAfter: DefaultResendAfter}
 	c.Log = Log{Level: DefaultLogLevel, Format: DefaultLogFormat}

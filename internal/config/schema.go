@@ -42,6 +42,9 @@ type Config struct {
 	// Sensors turn on the edge role. Nil where the section does not stand.
 	Sensors []Sensor `yaml:"sensors"`
 
+	// Telemetry is the cheap stream that may be lost.
+	Telemetry Telemetry `yaml:"telemetry"`
+
 	// MQTT is the way to the broker, used by the edge and the ledger.
 	MQTT MQTT `yaml:"mqtt"`
 

@@ -15,7 +15,7 @@ func TestFC96UnknownKeysAreErrors(t *testing.T) {
 			`5: tanks[0].low_precent: unknown key, did you mean "low"?`},
 		{"a section that is not there", "web:\nalarm:\n  low_precent: 10",
 			`2: alarm: unknown key, the nearest is "log"; valid here are broker, check_timeout, data_dir, ledger, log, mqtt, node, outbox, ` +
-				"sensors, site, tanks, tanks_mode, topic_prefix, web"},
+				"sensors, site, tanks, tanks_mode, telemetry, topic_prefix, web"},
 		{"a key of another section", "ledger:\nretention: 72h",
 			`2: retention: unknown key here, it belongs to outbox (the nearest key here is "data_dir")`},
 		{"a key of several sections", "web:\nmax_bytes: 1 GiB",
@@ -27,9 +27,9 @@ func TestFC96UnknownKeysAreErrors(t *testing.T) {
 			`2: sensors[0].drivr: unknown key, did you mean "driver"?`},
 		{"the slip of a role is reported once", "sensor:\n- tank: a", `1: sensor: unknown key, did you mean "sensors"?`},
 		{"a key that is not text", "web:\n2: x", `2: 2: unknown key, the nearest is "log"; valid here are broker, check_timeout, data_dir, ` +
-			"ledger, log, mqtt, node, outbox, sensors, site, tanks, tanks_mode, topic_prefix, web"},
+			"ledger, log, mqtt, node, outbox, sensors, site, tanks, tanks_mode, telemetry, topic_prefix, web"},
 		{"control characters stay out of the message", "web:\n\"a\\e\\nb\": x", `2: a\x1b\nb: unknown key, the nearest is "web"; ` +
-			"valid here are broker, check_timeout, data_dir, ledger, log, mqtt, node, outbox, sensors, site, tanks, tanks_mode, topic_prefix, web"},
+			"valid here are broker, check_timeout, data_dir, ledger, log, mqtt, node, outbox, sensors, site, tanks, tanks_mode, telemetry, topic_prefix, web"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := faultsOf(t, tc.text); !slices.Equal(got, []string{tc.want}) {

@@ -31,6 +31,7 @@ func (r *reader) validate(c *Config) {
 	r.validateNode(c)
 	r.validateTanks(c)
 	r.validateSensors(c)
+	r.validateTelemetry(c)
 	r.validateMQTT(c)
 	if c.Broker != nil {
 		r.validateBroker(c)
