@@ -26,11 +26,7 @@ type OpenOptions struct {
 // first talked to when the poller runs: one that does not answer leaves its
 // channel StateMissing, is logged as an error, and is tried again.
 func Open(specs []Spec, o OpenOptions) (*Poller, error) {
-	if o.OpenBus == nil {
-		o.OpenBus = OpenI2C
-	}
-	l := layout{openBus: o.OpenBus, late: map[string]*lateBus{}, taken: map[string]string{},
-		shared: newShared(time.Now), probes: map[string]Quantity{}}
+	l := newLayout(o)
 	l.declare(specs)
 	var errs []error
 	for i, s := range specs {
@@ -69,6 +65,23 @@ type layout struct {
 	taken   map[string]string   // place on a bus → whose it is
 	shared  *shared
 	probes  map[string]Quantity // auxiliary ones, by name
+}
+
+func newLayout(o OpenOptions) *layout {
+	if o.OpenBus == nil {
+		o.OpenBus = OpenI2C
+	}
+	return &layout{openBus: o.OpenBus, late: map[string]*lateBus{}, taken: map[string]string{},
+		shared: newShared(time.Now), probes: map[string]Quantity{}}
+}
+
+// closeAll closes every bus that is open.
+func (l *layout) closeAll() error {
+	var errs []error
+	for _, b := range l.late {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // declare makes the auxiliary probes known, so that a model may name one that stands
@@ -226,8 +239,5 @@ func (l *layout) openRequired() error {
 	if len(errs) == 0 {
 		return nil
 	}
-	for _, b := range l.needed {
-		errs = append(errs, b.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(errors.Join(errs...), l.closeAll())
 }

@@ -79,10 +79,7 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	wire, inputs := s.Wire, []string{s.Device.Input}
-	if signal == SignalRatiometric {
-		inputs = append(inputs, wire.SupplyInput)
-	}
+	wire, inputs := s.Wire, s.Wire.inputs(signal, s.Device.Input)
 	c.Open = func(ctx context.Context) (Probe, error) {
 		in, err := d.open(ctx, inputs...)
 		if err != nil {
@@ -170,6 +167,14 @@ func within(points []ScalePoint, least, most float64) error {
 		}
 	}
 	return nil
+}
+
+// inputs are those that the wire's law reads, in its order.
+func (w *WireSpec) inputs(signal Signal, input string) []string {
+	if signal == SignalRatiometric {
+		return []string{input, w.SupplyInput}
+	}
+	return []string{input}
 }
 
 // law is the wire's law over inputs that are open.
