@@ -14,8 +14,9 @@ import (
 // Stations do not import each other sideways; internal/daemon joins them.
 var allowed = map[string][]string{
 	"oxyd":                                {"oxyd/internal/cli"},
-	"oxyd/sensors":                        {"oxyd/sensors/oxygen"},
+	"oxyd/sensors":                        {"oxyd/sensors/oxygen", "oxyd/sensors/vessel"},
 	"oxyd/sensors/oxygen":                 {},
+	"oxyd/sensors/vessel":                 {"oxyd/sensors/oxygen"},
 	"oxyd/sensors/internal/chip":          {},
 	"oxyd/mqtt":                           {},
 	"oxyd/ingest":                         {"oxyd/internal/event", "oxyd/ledger"},
