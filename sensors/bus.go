@@ -30,6 +30,9 @@ type BusError struct {
 // hint.
 func (e *BusError) Error() string {
 	found := "there is no I2C bus"
+	if !strings.HasPrefix(e.Bus, i2cDevices) {
+		found = "there is none here"
+	}
 	if len(e.Found) > 0 {
 		found = "buses here: " + strings.Join(e.Found, ", ")
 	}
