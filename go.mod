@@ -17,7 +17,6 @@ require (
 	golang.org/x/sync v0.25.0
 	golang.org/x/sys v0.50.0
 	periph.io/x/conn/v3 v3.7.3
-	periph.io/x/host/v3 v3.8.5
 	pgregory.net/rapid v1.3.0
 )
 
