@@ -376,4 +376,3 @@ func BenchmarkI2CDev(b *testing.B) {
 		}
 	}
 }
-

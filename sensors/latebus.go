@@ -114,6 +114,14 @@ func (b *lateBus) once(addr uint16, w, r []byte) error {
 	return err
 }
 
+// count fills in what the bus has counted. Any goroutine may call it.
+func (b *lateBus) count(s *BusState) {
+	s.Failures, s.Nacks = b.failures.Load(), b.nacks.Load()
+	if n := b.opened.Load(); n > 1 {
+		s.Reopens = n - 1
+	}
+}
+
 // SetSpeed implements i2c.Bus.
 func (b *lateBus) SetSpeed(f physic.Frequency) error {
 	if err := b.Open(); err != nil {

@@ -148,7 +148,7 @@ func (l *layout) add(s Spec) error {
 	}
 	b := Bus{Name: bus, Channels: []Channel{c}}
 	if late := l.late[bus]; late != nil {
-		b.Close = late.Close
+		b.Close, b.wire = late.Close, late
 	}
 	l.buses = append(l.buses, b)
 	return nil
