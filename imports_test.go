@@ -18,6 +18,8 @@ var allowed = map[string][]string{
 	"oxyd/sensors/oxygen":                 {},
 	"oxyd/sensors/vessel":                 {"oxyd/sensors/oxygen"},
 	"oxyd/sensors/internal/chip":          {},
+	"oxyd/sensors/internal/guest":         {"oxyd/internal/cusei2c", "oxyd/sensors/internal/chip"},
+	"oxyd/internal/cusei2c":               {},
 	"oxyd/mqtt":                           {},
 	"oxyd/ingest":                         {"oxyd/internal/event", "oxyd/ledger"},
 	"oxyd/ledger":                         {"oxyd/internal/event", "oxyd/internal/boltfile"},
@@ -39,7 +41,7 @@ var allowed = map[string][]string{
 		"oxyd/internal/demo", "oxyd/internal/event", "oxyd/internal/integrity", "oxyd/internal/outbox", "oxyd/internal/web", "oxyd/ledger"},
 	"oxyd/internal/demo": {"oxyd/ingest", "oxyd/internal/boltfile", "oxyd/internal/event", "oxyd/ledger", "oxyd/mqtt"},
 	"oxyd/bench":         {"oxyd/ingest", "oxyd/internal/daemon", "oxyd/internal/event", "oxyd/ledger", "oxyd/mqtt"},
-	"oxyd/internal/e2e":  {}, "oxyd/internal/mutants": {}, "oxyd/internal/powercut": {},
+	"oxyd/internal/e2e":  {}, "oxyd/internal/mutants": {}, "oxyd/internal/powercut": {}, "oxyd/internal/qemurig": {},
 }
 
 func TestImportGraph(t *testing.T) {

@@ -334,8 +334,8 @@ func (d *ADS1115) point(register byte) error {
 // readRegister reads the register that the pointer stands on. The buffer is new
 // each time and begins as a value that is none of ours: as a config it is a
 // mismatch, as a conversion saturated. So a transfer that reports success and
-// moved nothing, as periph's bus does when the adapter did 0 of 1 messages, is a
-// fault and not the value of an earlier read.
+// moved nothing, as some adapters do, is a fault and not the value of an earlier
+// read.
 func (d *ADS1115) readRegister() (uint16, error) {
 	r := []byte{0x7f, 0xff}
 	if err := d.dev.Tx(nil, r); err != nil {

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"periph.io/x/conn/v3/i2c"
-	"periph.io/x/conn/v3/physic"
-	"periph.io/x/host/v3/sysfs"
 )
 
 // i2cDevices is where i2c-dev puts the buses, one node each.
@@ -48,20 +45,16 @@ func (e *BusError) Unwrap() error { return e.Err }
 // OpenI2C opens the bus that "1", "/dev/i2c-1" or "I2C1" names. A bus that is not
 // there or not permitted is a *BusError. Who opens it closes it.
 //
-// The bus is periph's on i2c-dev, opened by number and not through its registry:
-// the registry is filled once per process and never sees a bus that appears
-// later, such as a USB adapter, and filling it touches GPIO, SPI, LED and thermal
-// files that no sensor here needs.
+// The bus is our own on i2c-dev (i2cDev), opened by number and not through periph's
+// registry: that is filled once per process and never sees a bus that appears
+// later, such as a USB adapter.
 func OpenI2C(name string) (i2c.BusCloser, error) {
 	number, err := busNumber(name)
 	if err != nil {
 		return nil, err
 	}
 	node := i2cDevices + strconv.Itoa(number)
-	if err := tryNode(node); err != nil {
-		return nil, newBusError(node, err)
-	}
-	bus, err := sysfs.NewI2C(number)
+	bus, err := openI2CDev(node)
 	if err != nil {
 		return nil, newBusError(node, err)
 	}
@@ -79,22 +72,6 @@ func busNumber(name string) (int, error) {
 		return 0, fmt.Errorf("%q names no I2C bus: write 1, I2C1 or /dev/i2c-1", name)
 	}
 	return int(n), nil
-}
-
-// tryNode sees whether the node can be opened and is a device. periph hides the
-// cause of a failure, and leaks the handle of a node that is no bus.
-func tryNode(node string) error {
-	f, err := os.OpenFile(node, os.O_RDWR, 0)
-	if err != nil {
-		return errors.Unwrap(err) // without the path, which BusError names
-	}
-	defer f.Close()
-	if s, err := f.Stat(); err != nil {
-		return err
-	} else if s.Mode()&fs.ModeCharDevice == 0 {
-		return errors.New("not a character device")
-	}
-	return nil
 }
 
 func newBusError(node string, err error) *BusError {
@@ -129,59 +106,4 @@ func foundBuses(prefix string) []string {
 	nodes = slices.DeleteFunc(nodes, func(n string) bool { return number(n) < 0 })
 	slices.SortFunc(nodes, func(a, b string) int { return number(a) - number(b) })
 	return nodes
-}
-
-// lateBus is an i2c.Bus that opens its device when it is first used, and anew
-// after the device went away. So a bus that appears late, or comes back, heals
-// the channels on it without a restart. One goroutine owns it.
-type lateBus struct {
-	name string
-	open func(name string) (i2c.BusCloser, error)
-	bus  i2c.BusCloser // nil while closed
-}
-
-func (b *lateBus) String() string { return b.name }
-
-// Open opens the device unless it is open.
-func (b *lateBus) Open() error {
-	if b.bus != nil {
-		return nil
-	}
-	bus, err := b.open(b.name)
-	if err != nil {
-		return err
-	}
-	b.bus = bus
-	return nil
-}
-
-// Tx implements i2c.Bus. A device that is gone is closed, and opened by the next
-// Tx.
-func (b *lateBus) Tx(addr uint16, w, r []byte) error {
-	if err := b.Open(); err != nil {
-		return err
-	}
-	err := b.bus.Tx(addr, w, r)
-	if err != nil && gone(err) {
-		return errors.Join(b.Close(), err) // err last: its text is looked at
-	}
-	return err
-}
-
-// SetSpeed implements i2c.Bus.
-func (b *lateBus) SetSpeed(f physic.Frequency) error {
-	if err := b.Open(); err != nil {
-		return err
-	}
-	return b.bus.SetSpeed(f)
-}
-
-// Close closes the device if it is open.
-func (b *lateBus) Close() error {
-	if b.bus == nil {
-		return nil
-	}
-	err := b.bus.Close()
-	b.bus = nil
-	return err
 }

@@ -10,9 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"periph.io/x/conn/v3/i2c"
-
-	"oxyd/sensors/internal/chip"
 )
 
 func TestBusNumber(t *testing.T) {
@@ -76,53 +73,5 @@ func TestFoundBuses(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{prefix + "2", prefix + "10"}, foundBuses(prefix)); diff != "" {
 		t.Error(diff)
-	}
-	if err := tryNode(prefix + "2"); err == nil {
-		t.Error("a plain file passes for a bus")
-	}
-}
-
-// TestLateBus: the device is opened when needed, and anew after it went away; any
-// other error leaves it open.
-func TestLateBus(t *testing.T) {
-	model := chip.NewADS1115(newVirtual().Now)
-	var opened []*chip.Bus
-	there, fail := false, error(nil)
-	b := &lateBus{name: "/dev/i2c-7", open: func(name string) (i2c.BusCloser, error) {
-		if !there {
-			return nil, &BusError{Bus: name, Err: fs.ErrNotExist}
-		}
-		bus := &chip.Bus{Name: name, Before: func(int, uint16, []byte, []byte) error { return fail }}
-		bus.Plug(0x48, model)
-		opened = append(opened, bus)
-		return bus, nil
-	}}
-	tx := func(want error) {
-		t.Helper()
-		if err := b.Tx(0x48, []byte{0}, nil); (err == nil) != (want == nil) || err != nil && !strings.Contains(err.Error(), want.Error()) {
-			t.Errorf("got %v, want %v", err, want)
-		}
-	}
-	tx(fs.ErrNotExist)
-	there = true
-	tx(nil)
-	fail = chip.Errno(syscall.EIO)
-	tx(syscall.EIO)
-	fail = chip.Errno(syscall.ENXIO) // its text begins with that of ENODEV
-	tx(syscall.ENXIO)
-	if len(opened) != 1 || opened[0].Closed() != 0 {
-		t.Fatalf("got %d handles, want 1 that is open", len(opened))
-	}
-	fail = chip.Errno(syscall.ENODEV)
-	tx(syscall.ENODEV)
-	if opened[0].Closed() != 1 {
-		t.Error("the dead handle is still open")
-	}
-	there = false
-	tx(fs.ErrNotExist)
-	there, fail = true, nil
-	tx(nil)
-	if err := b.Close(); err != nil || len(opened) != 2 || opened[1].Closed() != 1 {
-		t.Errorf("close: got %v, %d handles, want 2 and the second closed", err, len(opened))
 	}
 }

@@ -3,7 +3,6 @@ package sensors
 import (
 	"context"
 	"errors"
-	"strings"
 	"syscall"
 )
 
@@ -92,29 +91,38 @@ func asFault(err error) *Fault {
 // busFault makes a Fault of a failed transfer.
 //
 // Adapter drivers of the kernel name the trouble by errno: a missing acknowledge
-// is EREMOTEIO (bcm2835, OMAP, DesignWare) or ENXIO (i.MX, i2c-gpio); a device
-// node whose adapter was unplugged gives ENODEV. All else is trouble of the bus
-// (EIO, ETIMEDOUT, EAGAIN): arbitration, a stretched clock, a stuck line.
+// is EREMOTEIO (bcm2835, OMAP, DesignWare) or ENXIO (i.MX, i2c-gpio). All else is
+// trouble of the bus (EIO, ETIMEDOUT, EAGAIN): arbitration, a stretched clock, a
+// stuck line, a short transfer.
 func busFault(detail string, err error) *Fault {
 	f := &Fault{Reason: ReasonBus, Detail: detail, Err: err}
 	_, missing := errors.AsType[*BusError](err)
 	switch {
 	case missing, gone(err):
 		f.Reason = ReasonNoBus
-	case isErrno(err, syscall.ENXIO), isErrno(err, syscall.EREMOTEIO):
+	case unacknowledged(err):
 		f.Reason = ReasonNack
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Reason = ReasonTimeout
 	}
 	return f
 }
 
-// gone reports whether the bus behind an open handle no longer exists.
-func gone(err error) bool {
-	return isErrno(err, syscall.ENODEV) || isErrno(err, syscall.ENOENT) || isErrno(err, syscall.EBADF)
+// unacknowledged reports whether nobody answered at the chip's address: it is
+// absent, or busy.
+func unacknowledged(err error) bool {
+	return errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EREMOTEIO)
 }
 
-// isErrno reports whether err comes from the errno. periph's sysfs bus formats
-// the cause with %v and so hides it from errors.Is; its text is then the end of
-// the message.
-func isErrno(err error, errno syscall.Errno) bool {
-	return errors.Is(err, errno) || err != nil && strings.HasSuffix(err.Error(), ": "+errno.Error())
+// gone reports whether the bus behind an open handle no longer exists: ENODEV and
+// ESHUTDOWN where the adapter was unplugged, ENOTCONN and ECONNABORTED where a
+// program was the bus (CUSE) and ended.
+func gone(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.ENODEV, syscall.ENOENT, syscall.EBADF,
+		syscall.ESHUTDOWN, syscall.ENOTCONN, syscall.ECONNABORTED} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }

@@ -14,6 +14,16 @@ const (
 	hangGrace = 50 * time.Millisecond
 	// stopWait is how long Run waits for a hanging read when it is stopped.
 	stopWait = 2 * time.Second
+	// holdLimit is how long a read may take and fail and still be taken for a quick
+	// failure. What takes longer holds the bus up for its neighbours.
+	holdLimit = 100 * time.Millisecond
+	// secondChance is the least pause after the first such read; after the next
+	// ones it is holdShare times what the read took, at most RetryMax. So a chip
+	// that hangs each time costs its neighbours one part in ten of their bus as
+	// long as a read ends within RetryMax/holdShare, and ReadTimeout and a transfer
+	// more are less than that.
+	secondChance = 2 * time.Second
+	holdShare    = 9
 	// pulseEvery is the longest time between two turns of an idle bus's loop.
 	pulseEvery = 5 * time.Second
 )
@@ -24,9 +34,11 @@ type busLoop struct {
 	index  int
 	name   string
 	close  func() error
+	wire   *lateBus // the reading goroutine's own
 	lines  []*line
 
 	reading  *line     // whose read is under way; nil while the bus is free
+	began    time.Time // when it began
 	deadline time.Time // when that read is given up
 	hung     bool      // it was given up
 }
@@ -37,6 +49,7 @@ type line struct {
 	interval time.Duration
 	timeout  time.Duration
 	next     time.Time // the next tick
+	holds    int       // reads in a row that failed and held the bus up
 	status   status
 	reader   reader // the reading goroutine's own
 }
@@ -81,7 +94,7 @@ func (b *busLoop) run(ctx context.Context) error {
 		b.pulse(now)
 		b.expire(now)
 		if l := b.due(now); l != nil {
-			b.reading, b.deadline = l, now.Add(l.timeout+hangGrace)
+			b.reading, b.began, b.deadline = l, now, now.Add(l.timeout+hangGrace)
 			requests <- &l.reader
 		}
 		timer.Reset(b.wake(now).Sub(now))
@@ -102,6 +115,9 @@ func (b *busLoop) run(ctx context.Context) error {
 // read is the reading goroutine: it owns the bus, and closes it in the end.
 func (b *busLoop) read(ctx context.Context, requests <-chan *reader, results chan<- result) error {
 	for r := range requests {
+		if b.wire != nil {
+			b.wire.begin(time.Now().Add(r.channel.Timeout))
+		}
 		reading, err := r.read(ctx)
 		results <- result{reading, err}
 	}
@@ -124,7 +140,7 @@ func (b *busLoop) pulse(now time.Time) {
 // expire gives up a read whose time is long over, and looks for stale channels.
 func (b *busLoop) expire(now time.Time) {
 	if b.reading != nil && !b.hung && !now.Before(b.deadline) {
-		b.hung = true
+		b.hang(true)
 		l := b.reading
 		l.status.Late++
 		f := &Fault{Reason: ReasonTimeout, Detail: fmt.Sprintf("read did not end within %s: the bus hangs", l.timeout)}
@@ -134,6 +150,18 @@ func (b *busLoop) expire(now time.Time) {
 		if l.status.expire(now) {
 			b.tell(l, true)
 		}
+	}
+}
+
+// hang notes that the read under way is given up, or has ended at last.
+func (b *busLoop) hang(on bool) {
+	b.hung = on
+	b.poller.mu.Lock()
+	defer b.poller.mu.Unlock()
+	s := &b.poller.hung[b.index]
+	s.Hanging = on
+	if on {
+		s.Hung++
 	}
 }
 
@@ -174,7 +202,10 @@ func (b *busLoop) wake(now time.Time) time.Time {
 // finish takes the result of the read under way and plans the line's next.
 func (b *busLoop) finish(r result, now time.Time) {
 	l, late := b.reading, b.hung
-	b.reading, b.hung = nil, false
+	b.reading = nil
+	if late {
+		b.hang(false)
+	}
 	if !late && r.err == nil && l.reader.channel.Refine != nil {
 		r.err = l.reader.channel.Refine(&r.reading)
 	}
@@ -186,7 +217,7 @@ func (b *busLoop) finish(r result, now time.Time) {
 	default:
 		changed = l.status.good(r.reading)
 	}
-	l.schedule(now)
+	l.schedule(now, now.Sub(b.began))
 	b.tell(l, changed)
 	if !late && r.err == nil {
 		b.poller.o.OnReading(r.reading)
@@ -206,21 +237,43 @@ func (b *busLoop) rest() {
 	}
 }
 
-// schedule plans the next tick on the grid of the interval. Ticks that are past
-// already are skipped and counted, never made up for: a late read does not move
-// the grid. While the chip cannot be reached the pause grows instead, up to
-// RetryMax.
-func (l *line) schedule(now time.Time) {
-	if s := &l.status; s.InRow >= FaultsBeforeState && (unreachable(s.last) || s.last == ReasonBus || s.last == ReasonTimeout) {
-		l.next = now.Add(retryPause(l.interval, s.InRow-FaultsBeforeState))
-		return
-	}
+// schedule plans the next tick on the grid of the interval, after a read that held
+// the bus for a while. Ticks that are past already are skipped and counted, never
+// made up for: a late read does not move the grid. A chip that fails may have to
+// pause instead.
+func (l *line) schedule(now time.Time, held time.Duration) {
 	l.next = l.next.Add(l.interval)
 	if behind := now.Sub(l.next); behind >= 0 {
 		n := int64(behind/l.interval) + 1
 		l.status.Missed += uint64(n)
 		l.next = l.next.Add(time.Duration(n) * l.interval)
 	}
+	if after := now.Add(l.pause(held)); after.After(l.next) {
+		l.next = after
+	}
+}
+
+// pause is how long a chip that cannot be reached is left alone after a read that
+// held the bus for a while, at least; 0 is until its next tick. Quick failures are given
+// FaultsBeforeState, then the pause grows. One that held the bus up pauses at once.
+func (l *line) pause(held time.Duration) (pause time.Duration) {
+	s := &l.status
+	failed := s.InRow > 0 && (unreachable(s.last) || s.last == ReasonBus || s.last == ReasonTimeout)
+	if !failed || held < holdLimit {
+		l.holds = 0
+	} else {
+		l.holds++
+	}
+	if failed && s.InRow >= FaultsBeforeState {
+		pause = retryPause(l.interval, s.InRow-FaultsBeforeState)
+	}
+	switch l.holds {
+	case 0:
+		return pause
+	case 1:
+		return max(pause, secondChance)
+	}
+	return max(pause, min(holdShare*held, RetryMax))
 }
 
 // retryPause is the interval doubled n times, at most RetryMax or the interval.

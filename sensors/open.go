@@ -159,7 +159,7 @@ func (l *layout) put(bus string, c Channel, late *lateBus) {
 	}
 	b := Bus{Name: bus, Channels: []Channel{c}}
 	if late != nil {
-		b.Close = late.Close
+		b.Close, b.wire = late.Close, late
 	}
 	l.buses = append(l.buses, b)
 }

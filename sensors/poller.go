@@ -17,6 +17,18 @@ type Bus struct {
 	Name     string
 	Channels []Channel
 	Close    func() error // may be nil; called when the last read has ended
+
+	wire *lateBus // nil where there is no such bus
+}
+
+// BusState is what a bus has been through since the start, as metrics show it.
+type BusState struct {
+	Name     string
+	Failures uint64 // transfers that failed by trouble of the bus: lines, arbitration, time, short ones
+	Nacks    uint64 // transfers that nobody acknowledged, each repetition for itself
+	Reopens  uint64 // how often the device was opened anew after it had gone
+	Hung     uint64 // reads that were given up because they did not end
+	Hanging  bool   // the read under way is one of these
 }
 
 // Options say whom the poller tells. Both functions are called from the loop of
@@ -45,6 +57,7 @@ type Poller struct {
 	mu     sync.Mutex // guards what follows
 	states []ChannelState
 	pulses []time.Time // of each loop's latest turn
+	hung   []BusState  // of each loop, what it saw itself
 }
 
 // NewPoller makes a poller. It touches no hardware. The error lists all that is
@@ -60,7 +73,7 @@ func NewPoller(buses []Bus, o Options) (*Poller, error) {
 	now := time.Now()
 	var errs []error
 	for i, b := range buses {
-		loop := &busLoop{poller: p, index: i, name: b.Name, close: b.Close}
+		loop := &busLoop{poller: p, index: i, name: b.Name, close: b.Close, wire: b.wire}
 		for _, c := range b.Channels {
 			if err := c.complete(); err != nil {
 				errs = append(errs, fmt.Errorf("channel %s of tank %s: %w", c.Name, c.Tank, err))
@@ -71,6 +84,7 @@ func NewPoller(buses []Bus, o Options) (*Poller, error) {
 		}
 		p.buses = append(p.buses, loop)
 		p.pulses = append(p.pulses, now)
+		p.hung = append(p.hung, BusState{Name: b.Name})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -101,6 +115,19 @@ func (p *Poller) States() []ChannelState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.states)
+}
+
+// Buses gives all buses as they stand, in their order.
+func (p *Poller) Buses() []BusState {
+	p.mu.Lock()
+	states := slices.Clone(p.hung)
+	p.mu.Unlock()
+	for i, b := range p.buses {
+		if b.wire != nil {
+			b.wire.count(&states[i])
+		}
+	}
+	return states
 }
 
 // Pulse is when the slowest bus's loop last turned: for a watchdog. An idle loop

@@ -273,7 +273,7 @@ func TestHungBusCostsItsOwnChannels(t *testing.T) {
 		}
 		hang.Store(false)
 		close(release)
-		time.Sleep(1600 * time.Millisecond) // 13.1 s
+		time.Sleep(2100 * time.Millisecond) // 13.6 s: the channel that hung had its second chance
 		for i, s := range p.States() {
 			if s.State != StateOK {
 				t.Errorf("tank %s: got %s:%s, want it healed", s.Tank, s.State, s.Reason)
@@ -284,7 +284,7 @@ func TestHungBusCostsItsOwnChannels(t *testing.T) {
 		}
 		// The read that hung from 2 s on ended at 11.5 s. What it brought is not a
 		// reading, and the ticks meanwhile are gone.
-		if diff := cmp.Diff([]int{0, 1, 12, 13}, o.seconds("A")); diff != "" {
+		if diff := cmp.Diff([]int{0, 1, 13}, o.seconds("A")); diff != "" {
 			t.Errorf("tank A: %s", diff)
 		}
 		if diff := cmp.Diff([]int{0, 1, 11, 12, 13}, o.seconds("B")); diff != "" {
@@ -341,7 +341,7 @@ func TestMissingChipIsFoundWithoutRestart(t *testing.T) {
 			t.Fatalf("at start: %s", diff)
 		}
 		time.Sleep(10 * time.Minute)
-		if got := bus.Transfers(); got < 20 || got > 30 {
+		if got := bus.Transfers() / (1 + nackRetries); got < 20 || got > 30 {
 			t.Errorf("got %d attempts in ten minutes, want 20 to 30: one each half minute in the end", got)
 		}
 		bus.Plug(0x48, rig.models["/dev/i2c-1"])
@@ -491,7 +491,7 @@ func TestLateReadingIsNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop := running(t, p)
-		time.Sleep(16 * time.Second)
+		time.Sleep(16 * time.Second) // the first ended at 5 s, the second began at 10 s
 		s := p.States()[0]
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -22,9 +22,8 @@ import (
 // under a bus that does not look.
 var ErrNothingMoved = errors.New("nothing moved")
 
-// Errno formats an errno as periph's sysfs bus does, which hides it from
-// errors.Is.
-func Errno(e syscall.Errno) error { return fmt.Errorf("sysfs-i2c: %v", e) }
+// Errno wraps an errno as a bus on i2c-dev does.
+func Errno(e syscall.Errno) error { return fmt.Errorf("test bus: %w", e) }
 
 // Device is a chip at one address. Transfer writes w, then reads into r; either
 // may be empty.
