@@ -13,7 +13,7 @@ import (
 // calibration is over.
 type Stand struct {
 	Raw  int64   // the chip's own number
-	At   float64 // volts, the part of the span, counts, or a digital chip's quantity
+	At   float64 // volts, the part of the supply, amperes, counts, or a digital chip's quantity
 	Show Figure  // for people
 	Why  Reason  // "" or why it deserves a look
 }
@@ -22,8 +22,10 @@ type Stand struct {
 // calibration and no tank behind it. It owns its bus, which no other program should
 // use meanwhile.
 type Bench struct {
-	law   law
-	close func() error
+	Place  string // bus, address and input
+	Signal Signal
+	law    law
+	close  func() error
 }
 
 // OpenBench opens the input of a spec, whose Scale and Model are ignored. The error is
@@ -46,7 +48,7 @@ func OpenBench(ctx context.Context, s Spec, o OpenOptions) (*Bench, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.closeAll())
 	}
-	return &Bench{law: s.Wire.law(signal, in, d.unit), close: l.closeAll}, nil
+	return &Bench{Place: d.place, Signal: signal, law: s.Wire.law(signal, in, d.unit), close: l.closeAll}, nil
 }
 
 // Read reads once. Beside an error stands what was seen on the way.

@@ -21,12 +21,6 @@ type chain struct {
 	shared   *shared
 }
 
-// model turns the quantity that a tank's sensor measures into the kilograms that the
-// tank holds for use. why is not "" where the result counts but deserves a look.
-type model interface {
-	content(quantity float64, s *shared) (kg float64, why Reason, err error)
-}
-
 // Read measures once.
 func (c *chain) Read(ctx context.Context) (Reading, error) {
 	e, err := c.law.sense(ctx)
@@ -49,12 +43,13 @@ func (c *chain) Read(ctx context.Context) (Reading, error) {
 		r.Value = q
 		return r, nil
 	}
-	kg, why, err := c.model.content(q, c.shared)
+	h, err := c.model.content(q, c.shared)
 	if err != nil {
 		return r, err
 	}
-	r.suspect(why)
-	return r, r.hold(kg, c.capacity)
+	r.suspect(h.why)
+	r.Uncompensated = h.uncompensated
+	return r, r.hold(h.kg, c.capacity)
 }
 
 // suspect marks the reading for the reason, unless there is one already or none.

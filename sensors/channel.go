@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -35,6 +36,10 @@ const (
 	// reached, unless its interval is longer. The pause begins at the interval
 	// and doubles, so that a dead chip does not take its bus from the others.
 	RetryMax = 30 * time.Second
+	// FilterPatience is how many readings in a row a filter may refuse as too far from
+	// those before, until that is a fault: twice what a refill or a burst takes to be
+	// believed with the widest window.
+	FilterPatience = 32
 	// maxRemaining is the largest mass that an event can carry.
 	maxRemaining = physic.Mass(1e18)
 )
@@ -61,6 +66,11 @@ type Channel struct {
 	// the poller stops, for what Refine still keeps; ok is false for nothing.
 	Refine func(r *Reading) error
 	Rest   func(now time.Time) (r Reading, ok bool)
+	// Faulted, which may be nil, is told when the state becomes fault, stale or missing.
+	Faulted func()
+	// Booking, which may be nil, is held from Refine until OnReading has returned: by
+	// channels of one tank whose bookings must not overtake one another.
+	Booking *sync.Mutex
 }
 
 // complete fills in the defaults and says all that is wrong.
@@ -127,12 +137,15 @@ type status struct {
 	staleAfter time.Duration
 	last       Reason // of the last failed read
 	lastInRow  int    // failed reads in a row for that reason
+
+	filtered int       // readings in a row that a filter refused
+	heard    time.Time // the last of those: the channel is not silent
 }
 
 // good takes a good reading. It heals at once.
 func (s *status) good(r Reading) (changed bool) {
 	s.Reads++
-	s.InRow, s.last, s.lastInRow = 0, "", 0
+	s.InRow, s.last, s.lastInRow, s.filtered = 0, "", 0, 0
 	s.LastGood, s.Seen = r, r
 	if r.Suspect {
 		return s.enter(StateSuspect, r.Why, "", r.At)
@@ -145,6 +158,11 @@ func (s *status) failed(f *Fault, seen Reading, now time.Time) (changed bool) {
 	s.Seen = seen
 	s.Reads++
 	s.Faults++
+	if isFiltered(f.Reason) && s.filtered < FilterPatience {
+		s.filtered++
+		s.heard = now
+		return false
+	}
 	s.InRow++
 	if f.Reason != s.last {
 		s.last, s.lastInRow = f.Reason, 0
@@ -164,6 +182,10 @@ func (s *status) failed(f *Fault, seen Reading, now time.Time) (changed bool) {
 	}
 	return s.enter(state, f.Reason, f.Error(), now)
 }
+
+// isFiltered reports whether the reason says that a number came, and a filter waits for
+// others that agree with it.
+func isFiltered(r Reason) bool { return r == ReasonSpike || r == ReasonRate }
 
 // unreachable reports whether the reason says that nothing is there.
 func unreachable(r Reason) bool { return r == ReasonNack || r == ReasonNoBus }
@@ -191,6 +213,9 @@ func (s *status) staleAt() (at time.Time, ok bool) {
 		return at, false
 	case s.LastGood.At.IsZero():
 		return s.started.Add(s.staleAfter), true
+	}
+	if s.heard.After(s.LastGood.At) {
+		return s.heard.Add(s.staleAfter), true
 	}
 	return s.LastGood.At.Add(s.staleAfter), true
 }

@@ -37,7 +37,7 @@ func (f Figure) String() string {
 // electrical is what stands on a sensor's wire.
 type electrical struct {
 	raw   int64
-	value float64 // in the law's unit: volts, a fraction of the span, counts, or the quantity itself
+	value float64 // in the law's unit: volts, a part of the supply, amperes, counts, or the quantity itself
 	show  Figure  // for people
 	why   Reason  // "" or why the value deserves a look
 }
@@ -70,11 +70,11 @@ func (l voltage) sense(ctx context.Context) (electrical, error) {
 	return e, nil
 }
 
-// Limits of a ratiometric sensor of 10 % to 90 %, as parts of its supply. Beyond the
-// outer ones a wire is off or shorted; between them and the inner ones the sensor
-// is out of its span, and some per cent are its own error.
+// A ratiometric sensor's span, as parts of its supply. Beyond the outer limits a wire is
+// off or shorted; between them and the inner ones the sensor is out of its span, which
+// its value is then taken to end at; up to the inner ones it is its own error.
 const (
-	ratiometricLow, ratiometricHigh           = 0.10, 0.90
+	RatiometricLow, RatiometricHigh           = 0.10, 0.90
 	ratiometricFaultLow, ratiometricFaultHigh = 0.05, 0.95
 	ratiometricOutLow, ratiometricOutHigh     = 0.095, 0.905
 )
@@ -106,7 +106,7 @@ func (l ratiometric) sense(ctx context.Context) (electrical, error) {
 		return electrical{}, err
 	}
 	x := m.Value * l.divider / (rail.Value * l.railDivider)
-	e := electrical{raw: m.Raw, value: span(x, ratiometricLow, ratiometricHigh), show: Figure{x * 100, "% of supply"}}
+	e := electrical{raw: m.Raw, value: min(max(x, ratiometricOutLow), ratiometricOutHigh), show: Figure{x * 100, "% of supply"}}
 	switch {
 	case !(x >= ratiometricFaultLow):
 		return e, &Fault{Reason: ReasonRangeLow, Detail: fmt.Sprintf("%.3g %% of the supply: signal wire off, or shorted to ground", x*100)}
@@ -127,6 +127,9 @@ type LoopLimits [4]float64
 // NE43 are the limits of NAMUR NE 43.
 var NE43 = LoopLimits{3.6e-3, 3.8e-3, 20.5e-3, 21e-3}
 
+// The span of a loop, in amperes.
+const LoopLow, LoopHigh = 4e-3, 20e-3
+
 // loopOpen is the current below which a wire is off: no transmitter can live on it.
 const loopOpen = 1e-3
 
@@ -144,7 +147,7 @@ func (l loop) sense(ctx context.Context) (electrical, error) {
 		return electrical{}, err
 	}
 	i := m.Value * l.divider / l.shunt
-	e := electrical{raw: m.Raw, value: span(i, 4e-3, 20e-3), show: Figure{i * 1e3, "mA"}}
+	e := electrical{raw: m.Raw, value: min(max(i, l.limits[1]), l.limits[2]), show: Figure{i * 1e3, "mA"}}
 	switch {
 	case !(i >= loopOpen):
 		return e, &Fault{Reason: ReasonOpen, Detail: fmt.Sprintf("%.3g mA: the loop is open", i*1e3)}
@@ -158,11 +161,6 @@ func (l loop) sense(ctx context.Context) (electrical, error) {
 		e.why = ReasonLoopHigh
 	}
 	return e, nil
-}
-
-// span is where v lies from low (0) to high (1); beyond them it is taken for the end.
-func span(v, low, high float64) float64 {
-	return min(max((v-low)/(high-low), 0), 1)
 }
 
 // bare is the law of an input that needs none: counts of a bridge, or the quantity

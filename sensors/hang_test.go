@@ -35,7 +35,7 @@ func newCrowd(t *testing.T, errno syscall.Errno) *crowd {
 		model.Set(0, 2500*mV)
 		bus.Plug(0x48+uint16(i), model)
 		s := gaugeSpec(tank, "1", 0)
-		s.Address = 0x48 + uint16(i)
+		s.Device.Address = 0x48 + uint16(i)
 		specs = append(specs, s)
 	}
 	bus.Before = func(_ int, addr uint16, _, _ []byte) error {

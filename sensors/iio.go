@@ -172,7 +172,7 @@ func (d *IIO) measure() (raw int64, value float64, err error) {
 // judge refuses a code that no working chip gives, and takes hx711's zero off.
 func (d *IIO) judge(raw int64) (int64, error) {
 	if d.name == hx711Driver && d.kind == "voltage" {
-		return judgeHX711(raw - hx711Zero)
+		return judgeIIOHX711(raw - hx711Zero)
 	}
 	if d.kind != "voltage" && d.kind != "current" {
 		return raw, nil
@@ -188,9 +188,9 @@ func (d *IIO) judge(raw int64) (int64, error) {
 	return raw, nil
 }
 
-// judgeHX711 refuses the words that a bit-banged HX711 gives when something goes
+// judgeIIOHX711 refuses the words that a bit-banged HX711 gives when something goes
 // wrong on its way: all zeros, all ones, ones from some bit on, and the rails.
-func judgeHX711(code int64) (int64, error) {
+func judgeIIOHX711(code int64) (int64, error) {
 	switch {
 	case code <= -hx711Zero || code >= hx711Zero-1:
 		return 0, &Fault{Reason: ReasonSaturated, Detail: fmt.Sprintf("code %d: the bridge is off or overloaded", code)}

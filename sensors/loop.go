@@ -203,6 +203,10 @@ func (b *busLoop) wake(now time.Time) time.Time {
 func (b *busLoop) finish(r result, now time.Time) {
 	l, late := b.reading, b.hung
 	b.reading = nil
+	if m := l.reader.channel.Booking; m != nil {
+		m.Lock()
+		defer m.Unlock()
+	}
 	if late {
 		b.hang(false)
 	}
@@ -293,6 +297,9 @@ func (b *busLoop) tell(l *line, changed bool) {
 	b.poller.mu.Unlock()
 	if !changed {
 		return
+	}
+	if l.reader.channel.Faulted != nil && s.State != StateOK && s.State != StateSuspect {
+		l.reader.channel.Faulted()
 	}
 	b.poller.log(s)
 	b.poller.o.OnState(s)

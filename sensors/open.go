@@ -88,9 +88,14 @@ func (l *layout) closeAll() error {
 // further down.
 func (l *layout) declare(specs []Spec) {
 	for i := range specs {
-		if s := &specs[i]; s.Tank == "" && s.Name != "" {
+		s := &specs[i]
+		fresh := max(s.StaleAfter, 3*s.Interval)
+		if s.Tank == "" && s.Name != "" {
 			l.probes[s.Name] = s.Measures
-			l.shared.declare(s.Name, max(s.StaleAfter, 3*s.Interval))
+			l.shared.declare(s.Name, fresh)
+		}
+		if s.metered() && s.Tank != "" && l.shared.tallies[s.Tank] == nil {
+			l.shared.tallies[s.Tank] = &tally{fresh: fresh}
 		}
 	}
 }
@@ -102,6 +107,7 @@ type device struct {
 	place  string // on the bus: no two channels may have the same
 	signal Signal // what the chip gives if nobody says otherwise
 	unit   unit   // of what it gives, for people
+	flow   bool   // it measures what flows, not what is there
 	late   *lateBus
 	// open talks to the chip and gives inputs of it, by their names.
 	open func(ctx context.Context, inputs ...string) ([]Input, error)

@@ -9,11 +9,14 @@ import (
 
 // Units as people read them.
 var (
-	volts   = unit{"V", 1, 0}
-	counts  = unit{"counts", 1, 0}
-	grams   = unit{"g", 1e3, 0}
-	celsius = unit{"°C", 1, -273.15}
-	bar     = unit{"bar", 1e-5, 0}
+	volts        = unit{"V", 1, 0}
+	counts       = unit{"counts", 1, 0}
+	grams        = unit{"g", 1e3, 0}
+	celsius      = unit{"°C", 1, -273.15}
+	bar          = unit{"bar", 1e-5, 0}
+	pascals      = unit{"Pa", 1, 0}
+	gramsAMinute = unit{"g/min", 60e3, 0}
+	millimetres  = unit{"mm", 1e3, 0}
 )
 
 // clips says when a converter's full scale, in volts, hides what the law must see:
@@ -44,38 +47,34 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 	if signal == "" {
 		signal = d.signal
 	}
-	measured := s.Measures
-	var m model
-	if s.Tank != "" {
-		measured = Content
-		var err error
-		if m, err = l.model(s); err != nil {
-			return errors.Join(err, s.Wire.faults(signal, s.Device.Input))
-		}
+	c.Quantity = s.Measures
+	switch {
+	case s.Tank != "" && d.flow:
+		c.Quantity = Flow
+	case s.Tank != "":
+		c.Quantity = Content
 	}
-	c.Quantity = measured
-	proto := chain{quantity: measured, model: m, capacity: kilograms(s.Capacity), shared: l.shared, bounds: unbounded,
-		physical: physicalUnit(s, d)}
+	proto := chain{quantity: c.Quantity, capacity: kilograms(s.Capacity), shared: l.shared, bounds: unbounded, physical: physicalUnit(s, d)}
 	errs := []error{s.Wire.faults(signal, s.Device.Input), s.place()}
 	if d.signal != signal && d.signal != SignalVoltage {
 		errs = append(errs, fmt.Errorf("%s gives %s, not %s", s.Driver, d.signal, signal))
 	}
-	if len(s.Scale) > 0 {
-		scale, err := NewScale(s.Scale)
-		proto.scale = &scale
-		errs = append(errs, err)
-		if err == nil && signal == SignalVoltage {
-			errs = append(errs, within(s.Scale, s.Wire.VoltsMin, s.Wire.VoltsMax))
-		}
-		if err == nil && s.Tank != "" {
-			least, most := scale.Ends()
-			proto.bounds, err = s.bounds(least, most)
-			errs = append(errs, err)
-		}
-	} else if signal != SignalDirect {
+	switch {
+	case len(s.Scale) > 0:
+		errs = append(errs, proto.calibrate(s, signal))
+	case signal != SignalDirect && s.Measures != Voltage:
 		errs = append(errs, fmt.Errorf("nothing says what the %s means: no range and no calibration", signal))
 	}
-	errs = append(errs, l.refine(s, c))
+	if c.Quantity == Content {
+		var err error
+		proto.model, err = s.model(proto.bounds.slack)
+		errs = append(errs, err, l.sources(s))
+	}
+	if c.Quantity == Flow {
+		errs = append(errs, l.meter(s, c))
+	} else {
+		errs = append(errs, l.refine(s, c))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -92,12 +91,61 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 	return nil
 }
 
+// calibrate gives the chain its scale, and the bounds that follow from it.
+func (c *chain) calibrate(s *Spec, signal Signal) error {
+	scale, err := NewScale(s.Scale)
+	if err != nil {
+		return err
+	}
+	c.scale = &scale
+	if signal == SignalVoltage {
+		err = within(s.Scale, s.Wire.VoltsMin, s.Wire.VoltsMax)
+	}
+	if s.Tank == "" {
+		return err
+	}
+	least, most := scale.Ends()
+	var boundsErr error
+	c.bounds, boundsErr = s.bounds(least, most, slackOf(signal))
+	return errors.Join(err, boundsErr)
+}
+
+// sources says which probes a model names that do not give what it needs.
+func (l *layout) sources(s *Spec) error {
+	var errs []error
+	switch s.Model.Kind {
+	case ModelGas:
+		errs = append(errs, l.need(s.Model.Temperature, Temperature))
+		if s.Model.Gauge {
+			errs = append(errs, l.need(s.Model.Ambient, Pressure))
+		}
+	case ModelLOX:
+		errs = append(errs, l.need(s.Model.VesselPressure, Pressure))
+	}
+	return errors.Join(errs...)
+}
+
+// need says when a source does not give what is needed of it.
+func (l *layout) need(from Source, what Quantity) error {
+	if from.Fixed() {
+		return nil
+	}
+	got, known := l.probes[from.Probe]
+	switch {
+	case !known:
+		return fmt.Errorf("there is no probe %q", from.Probe)
+	case got != what:
+		return fmt.Errorf("probe %q measures %s, not %s", from.Probe, got, what)
+	}
+	return nil
+}
+
 // bounds are those of the quantity that a tank's sensor measures, which its scale gives
 // from least to most. A mass is bounded above by the capacity where that is known;
 // what a pressure or a level can be at most, the model knows.
-func (s *Spec) bounds(least, most float64) (bounds, error) {
+func (s *Spec) bounds(least, most, slack float64) (bounds, error) {
 	if s.Model.Kind != ModelLinear {
-		return bounds{least: min(least, 0), most: most, slack: ScaleSlack * (most - least)}, nil
+		return bounds{least: least, most: most, slack: slack * (most - least)}, nil
 	}
 	limit, capacity := kilograms(maxRemaining), kilograms(s.Capacity)
 	switch {
@@ -106,9 +154,17 @@ func (s *Spec) bounds(least, most float64) (bounds, error) {
 	case capacity > 0 && most > capacity:
 		return bounds{}, fmt.Errorf("calibration point %.6g kg exceeds the capacity %.6g kg", most, capacity)
 	case capacity > 0:
-		return bounds{least: 0, most: capacity, slack: ScaleSlack * capacity}, nil
+		return bounds{least: 0, most: capacity, slack: slack * capacity}, nil
 	}
-	return bounds{least: 0, most: limit, slack: ScaleSlack * most}, nil
+	return bounds{least: 0, most: limit, slack: slack * most}, nil
+}
+
+// slackOf is how far beyond its ends a quantity is taken for the end.
+func slackOf(signal Signal) float64 {
+	if signal == SignalLoop {
+		return loopSlack
+	}
+	return ScaleSlack
 }
 
 // place says what is missing of who the channel is for.
@@ -193,6 +249,9 @@ func (w *WireSpec) law(signal Signal, in []Input, u unit) law {
 
 // physicalUnit is how people read what the channel's sensor measures.
 func physicalUnit(s *Spec, d *device) unit {
+	if d.flow {
+		return gramsAMinute
+	}
 	if s.Tank != "" {
 		return s.Model.Kind.unit()
 	}

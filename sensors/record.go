@@ -25,7 +25,7 @@ type Record struct {
 	Driver  string        `json:"driver"`
 	Place   string        `json:"place"` // bus, address and input
 	Signal  Signal        `json:"signal"`
-	Over    string        `json:"over"` // the unit of At: "V", "part of the span", "counts"
+	Over    string        `json:"over"` // the unit of At: "V", "part of the supply", "A", "counts"
 	Unit    string        `json:"unit"` // the SI unit of Is: "Pa", "m", "kg", "K", "m3"
 	MadeAt  time.Time     `json:"made_at"`
 	Clock   string        `json:"clock"` // synced or unsynced: what MadeAt is worth
@@ -50,6 +50,21 @@ func (r *Record) Scale() ([]ScalePoint, error) {
 		return nil, err
 	}
 	return list, nil
+}
+
+// Over names the unit of where a sensor with the signal stands.
+func (s Signal) Over() string {
+	switch s {
+	case SignalVoltage:
+		return "V"
+	case SignalRatiometric:
+		return "part of the supply"
+	case SignalLoop:
+		return "A"
+	case SignalBridge:
+		return "counts"
+	}
+	return "SI"
 }
 
 // faults lists all that is wrong with a record.

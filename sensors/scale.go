@@ -13,10 +13,14 @@ import (
 // of full scale) and its drift.
 const ScaleSlack = 0.02
 
+// loopSlack is ScaleSlack of a 4-20 mA loop, which measures from 3.8 mA to 20.5 mA
+// (NAMUR NE 43): 3.1 % beyond its span.
+const loopSlack = 0.04
+
 // ScalePoint is one line of a calibration: where the sensor stood, and the quantity
 // that was there, in SI units.
 type ScalePoint struct {
-	At float64 // volts, part of the span, counts
+	At float64 // volts, part of the supply, amperes, counts
 	Is float64 // pascals, metres, kilograms, kelvins, …
 }
 

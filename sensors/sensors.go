@@ -58,6 +58,10 @@ type Reading struct {
 	Suspect bool
 	Why     Reason
 
+	// Uncompensated marks a content for which a temperature was assumed, or a dewar's
+	// pressure: a cylinder that cools by 10 K then seems to lose a twentieth.
+	Uncompensated bool
+
 	Raw        int64  // the chip's own number; 0 where there is none
 	Electrical Figure // on the sensor's wire; none of digital chips
 	Physical   Figure // the quantity that the sensor measures, such as a pressure

@@ -28,6 +28,10 @@ type shared struct {
 	now     func() time.Time
 	started time.Time
 
+	// tallies are what has flowed out of the tanks that have meters, by tank. The map
+	// is complete before anybody reads.
+	tallies map[string]*tally
+
 	mu     sync.Mutex // guards what follows
 	values map[string]sharedValue
 }
@@ -40,7 +44,7 @@ type sharedValue struct {
 }
 
 func newShared(now func() time.Time) *shared {
-	return &shared{now: now, started: now(), values: map[string]sharedValue{}}
+	return &shared{now: now, started: now(), values: map[string]sharedValue{}, tallies: map[string]*tally{}}
 }
 
 // declare makes a probe known, before any is read.

@@ -9,6 +9,14 @@ import (
 // The drivers that a Spec can name.
 const (
 	DriverADS1115   = "ads1115"
+	DriverMCP3208   = "mcp3208"
+	DriverMCP3008   = "mcp3008"
+	DriverHX711     = "hx711"
+	DriverDS18B20   = "ds18b20"
+	DriverMAX31865  = "max31865"
+	DriverSFM       = "sfm"
+	DriverPulse     = "pulse"
+	DriverIIO       = "iio"
 	DriverSimulated = "simulated"
 )
 
@@ -34,10 +42,12 @@ type Spec struct {
 	Device DeviceSpec
 	Wire   WireSpec
 	// Scale turns where the sensor stands into the quantity that it measures: over
-	// volts, parts of its span (0 to 1, of a ratiometric sensor or a loop), or counts.
+	// volts, parts of its supply, amperes, or counts; of a sensor that is made for a
+	// range, from RatiometricLow to RatiometricHigh, or LoopLow to LoopHigh.
 	// Empty where the chip gives the quantity itself.
 	Scale     []ScalePoint
 	Model     ModelSpec
+	Meter     MeterSpec // of a pulse meter
 	Refine    RefineSpec
 	Simulated SimulatedOptions
 }
@@ -71,6 +81,9 @@ type WireSpec struct {
 // complete fills in what the config may leave out.
 func (s *Spec) complete() {
 	d, w := &s.Device, &s.Wire
+	if s.Model.Kind == "" {
+		s.Model.Kind = ModelLinear
+	}
 	if s.Driver == DriverADS1115 {
 		if d.Address == 0 {
 			d.Address = DefaultADS1115Address

@@ -23,17 +23,22 @@ func (b *board) openSensors() error {
 	if len(b.cfg.Sensors) == 0 {
 		return nil
 	}
-	specs := make([]sensors.Spec, 0, len(b.cfg.Sensors))
-	for i := range b.cfg.Sensors {
-		specs = append(specs, specOf(b.cfg, &b.cfg.Sensors[i]))
-	}
 	var err error
-	b.poller, err = sensors.Open(specs, sensors.OpenOptions{Options: sensors.Options{
+	b.poller, err = sensors.Open(SensorSpecs(b.cfg), sensors.OpenOptions{Options: sensors.Options{
 		OnReading: b.reading,
 		OnState:   func(sensors.ChannelState) { b.touchStatus() },
 		Log:       b.log.With().Str("part", "sensors").Logger(),
 	}})
 	return err
+}
+
+// SensorSpecs are the configured channels, in the config's order.
+func SensorSpecs(cfg *config.Config) []sensors.Spec {
+	specs := make([]sensors.Spec, 0, len(cfg.Sensors))
+	for i := range cfg.Sensors {
+		specs = append(specs, specOf(cfg, &cfg.Sensors[i]))
+	}
+	return specs
 }
 
 // specOf writes a configured channel in the units of package sensors.

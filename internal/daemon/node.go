@@ -27,7 +27,7 @@ type nodeDocument struct {
 	Redelivery string           `json:"redelivery,omitempty"`
 	Outbox     *outboxDocument  `json:"outbox,omitempty"`
 	Alarms     []alarmDocument  `json:"alarms,omitempty"`
-	Sensors    []sensorDocument `json:"sensors,omitempty"`
+	Sensors    []SensorDocument `json:"sensors,omitempty"`
 }
 
 type outboxDocument struct {
@@ -62,9 +62,7 @@ func (b *board) node() nodeDocument {
 	if b.poller != nil {
 		states := b.poller.States()
 		b.sensorAlarms(states)
-		for i := range states {
-			doc.Sensors = append(doc.Sensors, sensorOf(&states[i]))
-		}
+		doc.Sensors = SensorDocuments(states)
 	}
 	doc.Alarms = b.nodeAlarms.list()
 	return doc

@@ -10,23 +10,23 @@ import (
 	"oxyd/sensors"
 )
 
-// sensorDocument is a channel in the node's status (contract section 3).
-type sensorDocument struct {
-	Tank     string            `json:"tank,omitempty"` // none of an auxiliary probe
-	Name     string            `json:"name"`
-	Quantity sensors.Quantity  `json:"quantity"`
-	State    sensors.State     `json:"state"`
-	Reason   sensors.Reason    `json:"reason"`
-	Detail   string            `json:"detail,omitempty"`
-	Since    time.Time         `json:"since"`
-	LastGood *lastGoodDocument `json:"last_good"` // null until there was one
-	Seen     *seenDocument     `json:"seen,omitempty"`
-	Reads    uint64            `json:"reads"`
-	Faults   uint64            `json:"faults"`
+// SensorDocument is a channel in the node's status (contract section 3).
+type SensorDocument struct {
+	Tank     string           `json:"tank,omitempty"` // none of an auxiliary probe
+	Name     string           `json:"name"`
+	Quantity sensors.Quantity `json:"quantity"`
+	State    sensors.State    `json:"state"`
+	Reason   sensors.Reason   `json:"reason"`
+	Detail   string           `json:"detail,omitempty"`
+	Since    time.Time        `json:"since"`
+	LastGood *LastGood        `json:"last_good"` // null until there was one
+	Seen     *Seen            `json:"seen,omitempty"`
+	Reads    uint64           `json:"reads"`
+	Faults   uint64           `json:"faults"`
 }
 
-// lastGoodDocument is the last good reading, whatever the state is now.
-type lastGoodDocument struct {
+// LastGood is the last good reading, whatever the state is now.
+type LastGood struct {
 	Remaining *ledger.Sum    `json:"remaining,omitempty"` // grams, of a tank's content
 	Value     *float64       `json:"value,omitempty"`     // of everything else, in the SI unit of the quantity
 	Quality   string         `json:"quality"`
@@ -34,19 +34,28 @@ type lastGoodDocument struct {
 	At        time.Time      `json:"at"`
 }
 
-// seenDocument is what the last read saw, good or not: for people.
-type seenDocument struct {
+// Seen is what the last read saw, good or not: for people.
+type Seen struct {
 	Raw        int64     `json:"raw"`
 	Electrical string    `json:"electrical,omitempty"`
 	Physical   string    `json:"physical,omitempty"`
 	At         time.Time `json:"at"`
 }
 
-func sensorOf(c *sensors.ChannelState) sensorDocument {
-	s := sensorDocument{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, State: c.State, Reason: c.Reason, Detail: c.Detail,
+// SensorDocuments shows channels as the node's status does.
+func SensorDocuments(states []sensors.ChannelState) []SensorDocument {
+	list := make([]SensorDocument, 0, len(states))
+	for i := range states {
+		list = append(list, sensorOf(&states[i]))
+	}
+	return list
+}
+
+func sensorOf(c *sensors.ChannelState) SensorDocument {
+	s := SensorDocument{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, State: c.State, Reason: c.Reason, Detail: c.Detail,
 		Since: c.Since.UTC().Round(0), Reads: c.Reads, Faults: c.Faults}
 	if r := &c.LastGood; !r.At.IsZero() {
-		good := &lastGoodDocument{Quality: "good", Why: r.Why, At: r.At.UTC().Round(0)}
+		good := &LastGood{Quality: "good", Why: r.Why, At: r.At.UTC().Round(0)}
 		if r.Suspect {
 			good.Quality = "suspect"
 		}
@@ -59,7 +68,7 @@ func sensorOf(c *sensors.ChannelState) sensorDocument {
 		s.LastGood = good
 	}
 	if r := &c.Seen; !r.At.IsZero() && r.Electrical.Unit+r.Physical.Unit != "" {
-		s.Seen = &seenDocument{Raw: r.Raw, Electrical: r.Electrical.String(), Physical: r.Physical.String(), At: r.At.UTC().Round(0)}
+		s.Seen = &Seen{Raw: r.Raw, Electrical: r.Electrical.String(), Physical: r.Physical.String(), At: r.At.UTC().Round(0)}
 	}
 	return s
 }
