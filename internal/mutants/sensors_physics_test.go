@@ -64,7 +64,7 @@ var physicsMutants = []mutant{
 		file: "sensors/vessel/liquid.go",
 		old:  "	total := phases.Liquid * volume\n",
 		new:  "	total := 1141.17 * volume\n",
-		pkg:  "./sensors/vessel", run: "LOXContent|LOXWithStraightWalls",
+		pkg:  "./sensors/vessel", run: "LOXContent",
 	},
 	{
 		name: "the column of gas does not press",
@@ -99,7 +99,7 @@ var physicsMutants = []mutant{
 		file: "sensors/vessel/table.go",
 		old:  "		m[i] = (w1 + w2) / (w1/chord[i-1] + w2/chord[i])\n",
 		new:  "		m[i] = 6 * (w1 + w2) / (w1/chord[i-1] + w2/chord[i])\n",
-		pkg:  "./sensors/vessel", run: "TableIsMonotone",
+		pkg:  "./sensors/vessel", run: "SmoothTableFollows",
 	},
 	{
 		name: "usable goes below nothing",

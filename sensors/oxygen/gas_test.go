@@ -161,7 +161,7 @@ func checkOracles(t failer, pressure, temperature float64) {
 	if want := polynomial(pressure, temperature); err != nil || math.Abs(z-want) > 1e-3 {
 		t.Errorf("Z at %g Pa and %g K = %.6f, %v; the polynomial says %.6f", pressure, temperature, z, err, want)
 	}
-	if want := bisect(pressure, temperature); math.Abs(rho-want) > 1e-9*want+1e-12 {
+	if want := bisect(pressure, temperature); math.Abs(rho-want) > 1e-12*(want+1) {
 		t.Errorf("density at %g Pa and %g K = %.12g, bisection says %.12g", pressure, temperature, rho, want)
 	}
 }

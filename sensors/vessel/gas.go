@@ -23,8 +23,10 @@ type GasOptions struct {
 	// in 50 L: that much is the least reserve, unless a pump draws it.
 	Reserve float64
 
-	// ShellGrowth is the fraction by which the volume grows from 0 to 200 bar: 0.001 to
-	// 0.002 of a steel cylinder, 0 where it is not known.
+	// ShellGrowth is the fraction by which the volume grows from 0 to 200 bar: 0.003 to
+	// 0.004 of a steel cylinder, by thin-walled theory and by the elastic expansion of
+	// hydrostatic tests, whose record tells it of the very cylinder; more of
+	// aluminium. 0 where it is not known: the content then reads that much low.
 	ShellGrowth float64
 
 	// Slack is how far below vacuum, in Pa, a pressure may come out and still mean an
@@ -58,6 +60,9 @@ func NewGas(o GasOptions) (Gas, error) {
 // slack below vacuum; ErrOutsideModel, wrapping an *oxygen.RangeError, beyond the
 // equation of state's range (200 K to 350 K, 35 MPa).
 func (g Gas) Content(pressure, temperature float64) (Content, error) {
+	if g == (Gas{}) {
+		return Content{}, errNotMade
+	}
 	if err := finite("pressure", pressure); err != nil {
 		return Content{}, err
 	}

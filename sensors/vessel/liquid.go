@@ -168,6 +168,9 @@ func (l LOX) Level(differential, pressure float64) (float64, error) {
 
 // level is the height, and the densities that it was computed with.
 func (l LOX) level(differential, pressure float64) (float64, oxygen.Saturated, error) {
+	if l.gravity == 0 {
+		return 0, oxygen.Saturated{}, errNotMade
+	}
 	if err := finite("differential pressure", differential); err != nil {
 		return 0, oxygen.Saturated{}, err
 	}

@@ -251,6 +251,20 @@ func TestModelsAreImmutable(t *testing.T) {
 	}
 }
 
+// A model that no constructor made is not an empty tank.
+func TestZeroModelsRefuse(t *testing.T) {
+	for name, content := range map[string]func() (Content, error){
+		"gas":       func() (Content, error) { return Gas{}.Content(100*bar, 293) },
+		"weighed":   func() (Content, error) { return Weighed{}.Content(10) },
+		"strapping": func() (Content, error) { return Strapping{}.Content(0.5, 3*bar) },
+		"LOX":       func() (Content, error) { return LOX{}.Content(5000, 3*bar) },
+	} {
+		if got, err := content(); !errors.Is(err, ErrOutsideModel) || got != (Content{}) {
+			t.Errorf("%s: %+v, %v, want a refusal", name, got, err)
+		}
+	}
+}
+
 func BenchmarkLOXMass(b *testing.B) {
 	l := newLOX(b, LOXOptions{StrappingOptions: dewar()})
 	b.ReportAllocs()

@@ -109,7 +109,7 @@ func (t Table) At(x float64) (float64, error) {
 		return 0, err
 	}
 	if len(t.rows) == 0 {
-		return 0, fmt.Errorf("a table without rows: %w", ErrOutsideModel)
+		return 0, errNotMade
 	}
 	first, last := t.rows[0], t.rows[len(t.rows)-1]
 	if below := x < first.X-t.slack; below || x > last.X+t.slack {

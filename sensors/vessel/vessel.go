@@ -33,6 +33,9 @@ var (
 	ErrOutsideModel = errors.New("outside of the range of the tank's model")
 )
 
+// errNotMade is what the zero value of a model gives: not an empty tank.
+var errNotMade = fmt.Errorf("a model that no constructor made: %w", ErrOutsideModel)
+
 // Content is what a vessel holds, in kg of oxygen: impurities are not counted.
 type Content struct {
 	Total   float64 // all of it

@@ -47,6 +47,9 @@ func NewWeighed(o WeighedOptions) (Weighed, error) {
 // for more than the slack below the tare; ErrOverRange for more than the slack above
 // the full vessel, or more than any vessel weighs.
 func (w Weighed) Content(gross float64) (Content, error) {
+	if w == (Weighed{}) {
+		return Content{}, errNotMade
+	}
 	if err := finite("gross mass", gross); err != nil {
 		return Content{}, err
 	}
