@@ -16,6 +16,7 @@ var allowed = map[string][]string{
 	"oxyd":                                {"oxyd/internal/cli"},
 	"oxyd/sensors":                        {},
 	"oxyd/sensors/internal/chip":          {},
+	"oxyd/sensors/signal":                 {},
 	"oxyd/mqtt":                           {},
 	"oxyd/ingest":                         {"oxyd/internal/event", "oxyd/ledger"},
 	"oxyd/ledger":                         {"oxyd/internal/event", "oxyd/internal/boltfile"},
