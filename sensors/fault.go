@@ -47,6 +47,9 @@ const (
 	ReasonSpike         Reason = "spike"         // far from its neighbours: dropped, unless it lasts
 	ReasonRate          Reason = "rate"          // changes faster than the tank can
 	ReasonStuck         Reason = "stuck"         // the same code for too long
+	ReasonUnconfirmed   Reason = "unconfirmed"   // the first after a start or a gap: no second one yet agrees
+	ReasonCounterDip    Reason = "counter_dip"   // a meter's total below the one before
+	ReasonOutOfOrder    Reason = "out_of_order"  // not measured after the value before it
 	ReasonUncompensated Reason = "uncompensated" // no temperature: an assumed one was used
 	ReasonAuxiliary     Reason = "auxiliary"     // a probe that the model needs has no value
 

@@ -181,7 +181,7 @@ func (r *Ratchet) move(m float64, dt, at time.Duration) Change {
 	if rising := m > r.level; !r.pending.on || !r.blind && rising != r.pending.rising {
 		r.pending = plateau{on: true, rising: rising, level: m, low: m, high: m, since: at, began: at}
 	} else {
-		r.pending.add(m, blend(dt, r.o.Settle/4), r.o.Deadband, at)
+		r.pending.add(m, blend(dt, r.o.Settle/8), r.o.Deadband, at)
 	}
 	settled := at-r.pending.since >= r.o.Settle
 	if !settled && at-r.pending.began < ratchetPatience*r.o.Settle {

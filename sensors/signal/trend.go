@@ -15,7 +15,7 @@ const (
 	DefaultTrendClear    = 0.7
 	trendPoints          = 30 // of the window, each the mean of its part
 	trendLeast           = 5  // points that a slope is drawn through
-	trendSure            = 3  // standard errors of the slope that are held for nothing
+	trendSure            = 5  // standard errors of the slope that are held for nothing
 )
 
 // TrendOptions describe what an abnormal rate is. The unit is that of the level,
@@ -56,7 +56,7 @@ type FallRate struct {
 // Trend notices that a tank empties faster than usual, long before it is low.
 //
 // The rate is the slope of a straight line through the window. It is abnormal
-// when it lies, by three standard errors of the slope, above Most or, once the
+// when it lies, by five standard errors of the slope, above Most or, once the
 // usual rate is known, above Least and above Factor times the usual rate. It is
 // normal again below Clear times that bound. The usual rate is an exponential
 // mean that does not learn while the rate is abnormal: a leak does not become
