@@ -14,11 +14,13 @@ import (
 // Stations do not import each other sideways; internal/daemon joins them.
 var allowed = map[string][]string{
 	"oxyd":                                {"oxyd/internal/cli"},
-	"oxyd/sensors":                        {"oxyd/sensors/oxygen", "oxyd/sensors/vessel"},
+	"oxyd/sensors":                        {"oxyd/sensors/oxygen", "oxyd/sensors/signal", "oxyd/sensors/vessel"},
 	"oxyd/sensors/oxygen":                 {},
 	"oxyd/sensors/vessel":                 {"oxyd/sensors/oxygen"},
 	"oxyd/sensors/internal/chip":          {},
 	"oxyd/sensors/signal":                 {},
+	"oxyd/sensors/internal/guest":         {"oxyd/internal/cusei2c", "oxyd/sensors/internal/chip"},
+	"oxyd/internal/cusei2c":               {},
 	"oxyd/mqtt":                           {},
 	"oxyd/ingest":                         {"oxyd/internal/event", "oxyd/ledger"},
 	"oxyd/ledger":                         {"oxyd/internal/event", "oxyd/internal/boltfile"},
