@@ -25,8 +25,24 @@ type SimulatedOptions struct {
 	RefillAt physic.Mass // refilled when down to this; 0 means when empty
 	RefillTo physic.Mass // filled up to this; 0 means full
 
+	// NoRefill turns that rule off: only the script refills, and an empty tank stays
+	// empty. A script with a refill turns it off too.
+	NoRefill bool
+
+	// The crew's day, from the tank's start on, again and again. After AsleepAfter
+	// of it the crew sleeps for AsleepFor and consumes AsleepPerHour instead of
+	// PerHour. AsleepFor 0 means that it never sleeps.
+	Day           time.Duration // 0 means 24 hours
+	AsleepAfter   time.Duration
+	AsleepFor     time.Duration
+	AsleepPerHour physic.Mass // >= 0
+
 	NoiseSigma physic.Mass // standard deviation of the measurement's noise
 	Seed       uint64      // of the noise: the same seed gives the same tank
+	LSB        physic.Mass // the measurement is a multiple of it; 0 means a milligram
+
+	// Events are the script, in any order, at most MaxSimulatedEvents.
+	Events []SimulatedEvent
 
 	// Step is the grain of the tank's time: within one step a reading repeats
 	// itself, noise included. 0 means one second.
