@@ -76,6 +76,9 @@ func NewSimulated(o SimulatedOptions) (*Simulated, error) {
 	if err := errors.Join(o.faults()...); err != nil {
 		return nil, err
 	}
+	if o.LSB == 0 {
+		o.LSB = physic.MilliGram
+	}
 	course, err := newSimulatedCourse(o)
 	if err != nil {
 		return nil, err
@@ -93,9 +96,6 @@ func (o *SimulatedOptions) complete() {
 	}
 	if o.Day == 0 {
 		o.Day = simulatedDay
-	}
-	if o.LSB == 0 {
-		o.LSB = min(physic.MilliGram, o.Capacity)
 	}
 	if o.Step == 0 {
 		o.Step = simulatedStep
@@ -133,7 +133,7 @@ func (o SimulatedOptions) faults() (errs []error) {
 	add(o.Day < 0 || o.Day > simulatedLongest || o.AsleepAfter < 0 || o.AsleepFor < 0 || o.AsleepAfter > o.Day-o.AsleepFor,
 		"sleep of %s after %s does not fit into a day of %s", o.AsleepFor, o.AsleepAfter, o.Day)
 	add(o.AsleepFor == 0 && (o.AsleepAfter != 0 || o.AsleepPerHour != 0), "sleep lasts for no time")
-	add(o.LSB < 0 || o.LSB > max(0, o.Capacity), "LSB %s is not between zero and the capacity %s", o.LSB, o.Capacity)
+	add(o.LSB < 0 || o.LSB > o.Capacity, "LSB %s is not between zero and the capacity %s", o.LSB, o.Capacity)
 	add(len(o.Events) > MaxSimulatedEvents, "script has %d events, more than %d", len(o.Events), MaxSimulatedEvents)
 	for i, e := range o.Events {
 		for _, err := range e.faults(o) {

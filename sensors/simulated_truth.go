@@ -82,10 +82,12 @@ type simulatedTurn struct {
 }
 
 // simulatedLap is a period that stands count times in a row. The turns are those
-// of the first; each of the next begins with gain more.
+// of the first, with totals of this lap alone: small sums keep small leaks. Each of
+// the next begins with gain more.
 type simulatedLap struct {
 	count int64
 	turns []simulatedTurn
+	total simulatedState // before the first; no content
 	gain  simulatedState
 }
 
@@ -102,7 +104,7 @@ func newSimulatedCourse(o SimulatedOptions) (*simulatedCourse, error) {
 		if e.Every > 0 {
 			repeats = append(repeats, e.Every)
 		} else {
-			c.settled = max(c.settled, e.At+e.For)
+			c.settled = max(c.settled, e.At+max(e.For, 1)) // an instant is over when the next one comes
 		}
 	}
 	if o.AsleepFor > 0 {
@@ -156,16 +158,23 @@ func (c *simulatedCourse) run() error {
 		}
 	}
 	for len(c.laps) < simulatedLaps {
-		turns, end, ok := c.walk(c.settled, c.settled+c.period, s)
-		if !ok || len(c.before)+len(turns) > simulatedTurns {
+		lap := simulatedLap{count: 1, total: s}
+		lap.total.content = 0
+		var end simulatedState
+		lap.turns, end, ok = c.walk(c.settled, c.settled+c.period, simulatedState{content: s.content})
+		if !ok || len(c.before)+len(lap.turns) > simulatedTurns {
 			return c.tooLong()
 		}
-		lap := simulatedLap{count: 1, turns: turns, gain: end.plus(-1, s)}
-		switch {
-		case !c.o.NoRefill, end.content == s.content:
+		lap.gain = end.plus(-1, simulatedState{content: s.content})
+		switch loss := end.consumed + end.leaked; {
+		case !c.o.NoRefill, loss == 0 && end.refilled == 0:
 			lap.count = forever
 		case end.content > top: // nothing but losses, and so the next ones, down to top
-			lap.count = max(1, int64(min((s.content-top)/(s.content-end.content), math.MaxInt64/2)))
+			lap.gain.content = -loss // not rounded as the content is
+			lap.count = max(1, int64(min((s.content-top)/loss, forever/2)))
+		case end.content == s.content:
+			lap.gain.refilled = loss // as above
+			lap.count = forever
 		}
 		c.laps = append(c.laps, lap)
 		if lap.count == forever {
@@ -335,7 +344,7 @@ func (c *simulatedCourse) ruled(s simulatedState) simulatedState {
 // at is the state at any time.
 func (c *simulatedCourse) at(elapsed time.Duration) simulatedState {
 	if elapsed < c.settled {
-		return c.within(c.before, 0, simulatedState{}, elapsed)
+		return c.within(simulatedLap{turns: c.before}, 0, elapsed)
 	}
 	n := int64((elapsed - c.settled) / c.period)
 	elapsed = c.settled + (elapsed-c.settled)%c.period
@@ -343,11 +352,12 @@ func (c *simulatedCourse) at(elapsed time.Duration) simulatedState {
 	for ; n >= c.laps[i].count; i++ { // the last one stands for ever
 		n -= c.laps[i].count
 	}
-	return c.within(c.laps[i].turns, n, c.laps[i].gain, elapsed)
+	return c.within(c.laps[i], n, elapsed)
 }
 
-// within is the state at an instant within a lap that had n like it before it.
-func (c *simulatedCourse) within(turns []simulatedTurn, n int64, gain simulatedState, elapsed time.Duration) simulatedState {
-	i := sort.Search(len(turns), func(i int) bool { return turns[i].at > elapsed }) - 1
-	return c.pass(turns[i].at, elapsed, c.ruled(turns[i].state.plus(n, gain)))
+// within is the state at an instant of a lap that had n like it before it.
+func (c *simulatedCourse) within(lap simulatedLap, n int64, elapsed time.Duration) simulatedState {
+	i := sort.Search(len(lap.turns), func(i int) bool { return lap.turns[i].at > elapsed }) - 1
+	s := lap.turns[i].state.plus(1, lap.total).plus(n, lap.gain)
+	return c.pass(lap.turns[i].at, elapsed, c.ruled(s))
 }
