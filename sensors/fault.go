@@ -129,3 +129,17 @@ func gone(err error) bool {
 	}
 	return false
 }
+
+// Reasons gives all reasons, in the order above.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonNoBus, ReasonNack, ReasonBus, ReasonTimeout,
+		ReasonReset, ReasonReadback, ReasonIgnored,
+		ReasonCRC, ReasonImplausible, ReasonPowerOn, ReasonPower, ReasonNotReady,
+		ReasonOpen, ReasonShort, ReasonWiring, ReasonLost,
+		ReasonSaturated, ReasonRangeLow, ReasonRangeHigh, ReasonUnderRange, ReasonOverRange,
+		ReasonSupply, ReasonLoopLow, ReasonLoopHigh, ReasonElectrical, ReasonNotFinite, ReasonModel,
+		ReasonSpike, ReasonRate, ReasonStuck, ReasonUncompensated, ReasonAuxiliary,
+		ReasonStarting, ReasonNoReading, ReasonError,
+	}
+}
