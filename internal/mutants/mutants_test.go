@@ -33,7 +33,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range slices.Concat(accountRules, keepings, outboxes, stations, wirings, powerCuts, physicsMutants) {
+	for _, m := range slices.Concat(accountRules, keepings, outboxes, stations, wirings, powerCuts, physicsMutants, sensorsConfigMutants) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread
 			text, err := os.ReadFile(filepath.Join(root, m.file))
