@@ -41,11 +41,13 @@ func TestDefaults(t *testing.T) {
 		},
 		Sensors: []Sensor{
 			{Tank: "a", Driver: "simulated", Interval: s(10), StaleAfter: s(30),
-				Simulated: &Simulated{Start: 2000e9, ConsumptionPerHour: 35e9, RefillBelow: 10_0000, Seed: 1, Full: 2000e9}},
+				Simulated: &Simulated{Start: 2000e9, ConsumptionPerHour: 35e9, Day: h(24), RefillBelow: 10_0000, Seed: 1, Full: 2000e9}},
 			{Tank: "b", Driver: "ads1115", Interval: s(60), StaleAfter: s(180),
-				Bus: "/dev/i2c-1", Address: 0x48, Input: 2, Gain: 6_144_000_000, Rate: 128,
-				Calibration: []CalibrationPoint{{500_000_000, 0}, {4_500_000_000, 9e9}},
-				VoltsMin:    300_000_000, VoltsMax: 4_700_000_000},
+				Bus: "/dev/i2c-1", Address: 0x48, Input: Input{Plus: 2}, Gain: 6_144_000_000, Rate: 128,
+				Signal: "voltage", Divider: 1e9, Model: "linear",
+				Calibration: []CalibrationPoint{
+					{Volts: new(Volts(500_000_000)), Remaining: new(Mass(0))}, {Volts: new(Volts(4_500_000_000)), Remaining: new(Mass(9e9))}},
+				VoltsMin: 300_000_000, VoltsMax: 4_700_000_000},
 		},
 		Telemetry: Telemetry{Interval: s(60)},
 		MQTT:      MQTT{Broker: "tcp://127.0.0.1:1883", KeepAlive: s(20)},
@@ -159,7 +161,7 @@ func TestDefaultVolts(t *testing.T) {
 // sensor is optional: that is for a bus that is not there.
 func TestFC99UnknownDriverIsRefused(t *testing.T) {
 	got := faultsOf(t, "sensors:\n- {tank: a, driver: simulate, optional: true}")
-	want := []string{`2: sensors[0].driver: "simulate" is not one of ads1115, simulated; did you mean "simulated"?`}
+	want := []string{`2: sensors[0].driver: "simulate" is not one of ads1115, mcp3208, mcp3008, hx711, iio, ds18b20, max31865, sfm, pulse, simulated; did you mean "simulated"?`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"net"
 	"slices"
 	"strconv"
@@ -19,20 +18,6 @@ const (
 
 	DefaultLow      = Percent(20_0000)
 	DefaultCritical = Percent(10_0000)
-
-	DefaultInterval          = Duration(10 * time.Second)
-	DefaultStaleIntervals    = 3                          // stale_after, in intervals
-	DefaultStaleAfterAtLeast = Duration(10 * time.Second) // … but never less than this
-	DefaultBus               = "1"
-	DefaultAddress           = 0x48
-	DefaultGain              = Volts(6_144_000_000)
-	DefaultRate              = 128
-	DefaultVoltsMarginParts  = 20 // volts_min, volts_max: this part of the calibrated span beyond it
-
-	DefaultSimulatedStart              = Mass(1000e9)
-	DefaultSimulatedConsumptionPerHour = Mass(35e9)
-	DefaultSimulatedRefillBelow        = Percent(10_0000)
-	DefaultSimulatedSeed               = 1
 
 	DefaultMQTTBroker = "tcp://127.0.0.1:1883"
 	DefaultKeepAlive  = Duration(20 * time.Second)
@@ -78,13 +63,6 @@ func (c *Config) setDefaults() {
 	c.Outbox = Outbox{MaxBytes: DefaultOutboxMaxBytes, Retention: DefaultRetention, CommitInterval: DefaultCommitInterval,
 		ResendAfter: DefaultResendAfter}
 	c.Log = Log{Level: DefaultLogLevel, Format: DefaultLogFormat}
-}
-
-func (s *Sensor) setDefaults() { s.Interval = DefaultInterval }
-
-func (s *Simulated) setDefaults() {
-	s.ConsumptionPerHour = DefaultSimulatedConsumptionPerHour
-	s.RefillBelow, s.Seed = DefaultSimulatedRefillBelow, DefaultSimulatedSeed
 }
 
 func (b *Broker) setDefaults() {
@@ -135,65 +113,6 @@ func (r *reader) completeTank(t *Tank, path string) {
 	}
 	if !r.stands(path + ".critical") {
 		t.Critical = DefaultCritical
-	}
-}
-
-func (r *reader) completeSensor(c *Config, s *Sensor, path string) {
-	if !r.stands(path + ".stale_after") {
-		s.StaleAfter = max(DefaultStaleIntervals*s.Interval, DefaultStaleAfterAtLeast)
-	}
-	switch s.Driver {
-	case DriverADS1115:
-		r.completeADS1115(s, path)
-	case DriverSimulated:
-		if s.Simulated == nil {
-			s.Simulated = new(Simulated)
-			s.Simulated.setDefaults()
-		}
-		s.Simulated.complete(c.Tank(s.Tank), r.stands(path+".simulated.start"))
-	}
-}
-
-func (s *Simulated) complete(t *Tank, hasStart bool) {
-	full := Mass(0)
-	if t != nil {
-		full = t.Capacity
-	}
-	if !hasStart {
-		s.Start = cmp.Or(full, DefaultSimulatedStart)
-	}
-	s.Full = cmp.Or(full, s.Start)
-}
-
-func (r *reader) completeADS1115(s *Sensor, path string) {
-	if !r.stands(path + ".bus") {
-		s.Bus = DefaultBus
-	}
-	if bus, ok := busPath(s.Bus); ok {
-		s.Bus = bus
-	}
-	if !r.stands(path + ".address") {
-		s.Address = DefaultAddress
-	}
-	if !r.stands(path + ".gain") {
-		s.Gain = DefaultGain
-	}
-	if !r.stands(path + ".rate") {
-		s.Rate = DefaultRate
-	}
-	if len(s.Calibration) == 0 {
-		return
-	}
-	low, high := s.Calibration[0].Volts, s.Calibration[0].Volts
-	for _, p := range s.Calibration {
-		low, high = min(low, p.Volts), max(high, p.Volts)
-	}
-	margin := (high - low) / DefaultVoltsMarginParts
-	if !r.stands(path + ".volts_min") {
-		s.VoltsMin = max(low-margin, low-low/2)
-	}
-	if !r.stands(path + ".volts_max") {
-		s.VoltsMax = min(high+margin, high+(s.Gain-high)/2)
 	}
 }
 

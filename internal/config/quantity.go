@@ -36,20 +36,27 @@ const MaxMass = Mass(1e18)
 type unit struct {
 	name string
 	size int64
+	// rounds: one of it is no whole number of steps, so that a value in it is
+	// rounded to the nearest step instead of refused.
+	rounds bool
 }
 
-func massUnits() []unit { return []unit{{"mg", 1e6}, {"g", 1e9}, {"kg", 1e12}, {"t", 1e15}} }
+func massUnits() []unit {
+	return []unit{{name: "mg", size: 1e6}, {name: "g", size: 1e9}, {name: "kg", size: 1e12}, {name: "t", size: 1e15}}
+}
 
 func sizeUnits() []unit {
 	return []unit{
-		{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
-		{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9},
+		{name: "B", size: 1}, {name: "KiB", size: 1 << 10}, {name: "MiB", size: 1 << 20}, {name: "GiB", size: 1 << 30},
+		{name: "kB", size: 1e3}, {name: "MB", size: 1e6}, {name: "GB", size: 1e9},
 	}
 }
 
-func voltUnits() []unit { return []unit{{"uV", 1e3}, {"mV", 1e6}, {"V", 1e9}} }
+func voltUnits() []unit {
+	return []unit{{name: "uV", size: 1e3}, {name: "mV", size: 1e6}, {name: "V", size: 1e9}}
+}
 
-func percentUnits() []unit { return []unit{{"%", 1e4}} }
+func percentUnits() []unit { return []unit{{name: "%", size: 1e4}} }
 
 // UnmarshalText parses a mass such as "14.3 kg".
 func (m *Mass) UnmarshalText(text []byte) error {
@@ -123,7 +130,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 
 // String gives the size in the largest binary unit that leaves no fraction.
 func (s Size) String() string {
-	for _, u := range []unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+	for _, u := range []unit{{name: "GiB", size: 1 << 30}, {name: "MiB", size: 1 << 20}, {name: "KiB", size: 1 << 10}} {
 		if int64(s) >= u.size && int64(s)%u.size == 0 {
 			return fmt.Sprintf("%d %s", int64(s)/u.size, u.name)
 		}
@@ -152,11 +159,7 @@ const maxDigits = 40
 // for the message about a number that is finer.
 func quantity(text, least string, units []unit) (int64, error) {
 	text = strings.TrimSpace(text)
-	end := 0
-	for end < len(text) && strings.IndexByte("0123456789.", text[end]) >= 0 {
-		end++
-	}
-	number, name := text[:end], strings.TrimSpace(text[end:])
+	number, name := cutNumber(text)
 	switch {
 	case strings.HasPrefix(text, "-"):
 		return 0, errors.New("must not be negative")
@@ -175,12 +178,24 @@ func quantity(text, least string, units []unit) (int64, error) {
 	return 0, fmt.Errorf("%q has no unit that is known here: use %s", text, allUnits(units))
 }
 
+// cutNumber parts a number from the unit that follows.
+func cutNumber(text string) (number, name string) {
+	end := 0
+	for end < len(text) && strings.IndexByte("0123456789.", text[end]) >= 0 {
+		end++
+	}
+	return text[:end], strings.TrimSpace(text[end:])
+}
+
 func scaled(number string, u unit, least string) (int64, error) {
 	value, ok := new(big.Rat).SetString(number)
 	if !ok { // cannot be: number is digits and at most one point
 		return 0, fmt.Errorf("%q is not a number", number)
 	}
 	value.Mul(value, new(big.Rat).SetInt64(u.size))
+	if u.rounds {
+		value.SetString(value.FloatString(0)) // a whole number: it cannot fail
+	}
 	switch {
 	case !value.IsInt():
 		return 0, fmt.Errorf("%s %s is finer than %s", number, u.name, least)
@@ -204,8 +219,11 @@ func decimal(n, one int64) string {
 }
 
 func someUnits(units []unit) string {
-	if len(units) == 1 {
+	switch len(units) {
+	case 1:
 		return units[0].name
+	case 2:
+		return units[0].name + " or " + units[1].name
 	}
 	return units[1].name + " or " + units[2].name
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,8 +15,10 @@ type field struct {
 	key      string
 	index    []int
 	required bool
-	driver   string // the only driver that has the key; "" for all
-	typ      reflect.Type
+	// driver, signal and model are those that have the key, with commas between
+	// them; "" for all.
+	driver, signal, model string
+	typ                   reflect.Type
 }
 
 // fieldsOf gives the keys of a struct of the schema, by name.
@@ -27,7 +30,7 @@ func fieldsOf(t reflect.Type) map[string]field {
 		if key == "-" {
 			continue
 		}
-		fields[key] = field{key, f.Index, option == "required", f.Tag.Get("driver"), f.Type}
+		fields[key] = field{key, f.Index, option == "required", f.Tag.Get("driver"), f.Tag.Get("signal"), f.Tag.Get("model"), f.Type}
 	}
 	return fields
 }
@@ -78,11 +81,17 @@ func sectionsWith(key string, t reflect.Type, path string) (where []string) {
 			}
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct {
+		if isSection(inner) {
 			where = append(where, sectionsWith(key, inner, join(path, section+list))...)
 		}
 	}
 	return where
+}
+
+// isSection reports whether the type is a section of keys, and not a quantity that
+// is held in a struct.
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // nearest gives the candidate nearest to word, and how far it is. Of equals it

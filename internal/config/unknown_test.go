@@ -47,7 +47,7 @@ func structs(t reflect.Type) []reflect.Type {
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct {
+		if isSection(inner) {
 			all = append(all, structs(inner)...)
 		}
 	}

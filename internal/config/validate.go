@@ -21,7 +21,6 @@ const (
 	MaxWindow      = Duration(87600 * time.Hour) // ten years
 	MaxStaleAfter  = Duration(168 * time.Hour)
 	MaxLimit       = 1 << 16 // ledger.max_tanks and the like
-	MaxSensors     = 256     // on one board
 )
 
 // validate reports every value that is out of its bounds or contradicts
@@ -114,6 +113,8 @@ func (r *reader) validateLevels(t *Tank, path string) {
 	}
 	atMost(r, low, t.Low, 100_0000)
 	atMost(r, critical, t.Critical, 100_0000)
+	r.suspicious(low, t.Low)
+	r.suspicious(critical, t.Critical)
 	if t.Critical >= t.Low && t.Critical > 0 {
 		at := critical
 		if !r.stands(at) {

@@ -1,65 +1,83 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"oxyd/internal/event"
 )
 
-// drivers are the names that sensors[].driver may have.
-func drivers() []string { return []string{DriverADS1115, DriverSimulated} }
+// MaxSensors bounds the sensors of one board.
+const MaxSensors = 256
 
 func (r *reader) validateSensors(c *Config) {
 	if c.Sensors != nil && len(c.Sensors) == 0 {
 		r.warn("sensors", "lists none: this node measures nothing and publishes only what is recorded by hand")
 	}
-	byTank, byProbe := make(map[string]int), make(map[string]int)
+	r.validateTankShares(c)
+	r.validateSensorNames(c)
+	taken := places{at: make(map[string]int), chips: make(map[string]int)}
 	for i := range c.Sensors {
 		s, path := &c.Sensors[i], index("sensors", i)
-		r.validateTank(c, s, path)
-		if j, twice := byTank[s.Tank]; twice {
-			r.fault(path+".tank", nil, "%q already has the sensor %s in line %d: one sensor a tank",
-				s.Tank, index("sensors", j), r.placeOf(index("sensors", j)).line)
-		} else {
-			byTank[s.Tank] = i
-		}
-		r.displayName(path+".name", s.Name)
+		r.validateSubject(c, s, path)
 		r.validateTimes(c, s, path)
 		if !slices.Contains(drivers(), s.Driver) {
 			r.oneOf(path+".driver", s.Driver, drivers()...)
 			continue
 		}
 		r.foreignKeys(s, path)
-		switch s.Driver {
-		case DriverADS1115:
-			r.validateADS1115(c, s, path)
-			r.validateProbe(s, i, byProbe)
-		case DriverSimulated:
-			r.validateSimulated(c, s, path)
+		r.validateDriver(c, s, path)
+		if analog(s.Driver) {
+			r.validateSignal(s, path)
+			r.validateCalibration(c, s, path)
+			r.validateModel(c, s, path)
 		}
+		r.validateReporting(c, s, path)
+		r.validatePlaces(c, i, taken)
 	}
 	if len(c.Sensors) > MaxSensors { // last: it would hide the faults inside
 		r.fault("sensors", nil, "lists %d sensors, more than %d", len(c.Sensors), MaxSensors)
 	}
 }
 
-// validateProbe checks that no other sensor reads the same input of the same
-// chip. byProbe holds those before.
-func (r *reader) validateProbe(s *Sensor, i int, byProbe map[string]int) {
-	path := index("sensors", i)
-	if slices.ContainsFunc([]string{path + ".bus", path + ".address", path + ".input"}, r.unclear) {
+// validateSubject checks that it is on a tank or measures something else, and that
+// its driver can do that.
+func (r *reader) validateSubject(c *Config, s *Sensor, path string) {
+	tank, measures := path+".tank", path+".measures"
+	switch {
+	case r.stands(tank) && r.stands(measures):
+		r.fault(measures, []string{tank}, "stands beside tank: a sensor is on a tank, or a probe that others refer to")
+	case r.stands(measures):
+		r.oneOf(measures, string(s.Measures), string(KindTemperature), string(KindPressure), string(KindVoltage))
+		r.validateProbe(s, path)
+	case r.stands(tank):
+		r.validateTank(c, s, path)
+		if s.Driver == DriverDS18B20 || s.Driver == DriverMAX31865 {
+			r.fault(path+".driver", []string{tank}, "%s measures a temperature, which alone says nothing of a tank: "+
+				"instead of tank write measures: temperature, a name, and refer to it", s.Driver)
+		}
+	default:
+		r.fault(tank, []string{measures}, "is missing (or measures, for a probe that others refer to)")
+	}
+}
+
+// validateProbe checks that the driver can measure what the probe is to measure.
+func (r *reader) validateProbe(s *Sensor, path string) {
+	measures := path + ".measures"
+	able := []Kind{KindTemperature, KindPressure, KindVoltage}
+	switch s.Driver {
+	case DriverDS18B20, DriverMAX31865:
+		able = able[:1]
+	case DriverSFM, DriverPulse, DriverSimulated:
+		r.fault(measures, []string{path + ".driver"}, "is not for the driver %s, which is on a tank: write tank", s.Driver)
 		return
 	}
-	probe := fmt.Sprintf("%s, address 0x%02x, input %d", s.Bus, s.Address, s.Input)
-	j, twice := byProbe[probe]
-	if !twice {
-		byProbe[probe] = i
-		return
+	if !slices.Contains(able, s.Measures) {
+		r.fault(measures, []string{path + ".driver"}, "is %s, and the driver %s measures temperature", s.Measures, s.Driver)
 	}
-	r.fault(path, nil, "is on %s, as %s in line %d is already", probe, index("sensors", j), r.placeOf(index("sensors", j)).line)
 }
 
 // validateTank checks that the sensor's tank is one that the config knows. In
@@ -76,11 +94,7 @@ func (r *reader) validateTank(c *Config, s *Sensor, path string) {
 		}
 		ids = append(ids, t.ID)
 	}
-	near, distance := nearest(s.Tank, ids)
-	hint := ""
-	if near != "" && distance <= tolerance(s.Tank) {
-		hint = fmt.Sprintf(", did you mean %q?", near)
-	}
+	hint := didYouMean(s.Tank, ids)
 	switch {
 	case c.TanksMode == TanksClosed:
 		r.fault(path+".tank", []string{"tanks_mode"}, "%q is not listed in tanks, and tanks_mode is closed%s", s.Tank, hint)
@@ -89,147 +103,153 @@ func (r *reader) validateTank(c *Config, s *Sensor, path string) {
 	}
 }
 
+// didYouMean gives the end of a message where a word is a slip of a candidate.
+func didYouMean(word string, candidates []string) string {
+	near, distance := nearest(word, candidates)
+	if near == "" || distance > tolerance(word) {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", near)
+}
+
+// validateTankShares checks who shares a tank: one sensor of its content, any
+// number of flow sensors, all of them with a name.
+func (r *reader) validateTankShares(c *Config) {
+	content, on, doubled := make(map[string]int), make(map[string][]int), make(map[string]bool)
+	for i := range c.Sensors {
+		s, path := &c.Sensors[i], index("sensors", i)
+		if s.Tank == "" || r.unclear(path+".tank") || !slices.Contains(drivers(), s.Driver) {
+			continue
+		}
+		on[s.Tank] = append(on[s.Tank], i)
+		if s.Flow() {
+			continue
+		}
+		if j, twice := content[s.Tank]; twice {
+			r.fault(path+".tank", nil, "%q already has the sensor %s in line %d: one sensor of the content a tank",
+				s.Tank, index("sensors", j), r.lineOf("sensors", j))
+			doubled[s.Tank] = true
+			continue
+		}
+		content[s.Tank] = i
+	}
+	for tank, sharers := range on {
+		j, measured := content[tank]
+		for _, i := range sharers {
+			s, path := &c.Sensors[i], index("sensors", i)
+			if len(sharers) > 1 && s.Name == "" && !doubled[tank] {
+				r.fault(path+".name", []string{path + ".tank"}, "is missing: tank %q has several sensors, and each needs a name of its own", tank)
+			}
+			if flow := s.Flow(); flow && measured && c.Sensors[j].Consumption != nil {
+				r.fault(index("sensors", j)+".consumption", []string{path + ".tank"}, "would book what %s in line %d measures as flow a second time: leave one of them out",
+					path, r.lineOf("sensors", i))
+			}
+		}
+	}
+}
+
+func (r *reader) lineOf(list string, i int) int { return r.placeOf(index(list, i)).line }
+
+// validateSensorNames checks that every name is one sensor's alone, and that those
+// of probes can be referred to.
+func (r *reader) validateSensorNames(c *Config) {
+	first := make(map[string]int)
+	for i := range c.Sensors {
+		s, path := &c.Sensors[i], index("sensors", i)
+		r.displayName(path+".name", s.Name)
+		switch {
+		case s.Name == "" && s.Auxiliary():
+			r.fault(path+".name", []string{path + ".measures"}, "is missing: others refer to a probe by its name")
+		case s.Auxiliary() && !(event.ValidName(s.Name) && beginsWithLetter(s.Name)):
+			r.fault(path+".name", []string{path + ".measures"}, "%q is not a probe's name: 1 to %d of the characters A-Z a-z 0-9 . _ -, the first a letter",
+				shorten(s.Name), maxNameBytes)
+		}
+		if j, twice := first[s.Name]; twice && s.Name != "" {
+			r.fault(path+".name", nil, "%q is already the name of %s in line %d", s.Name, index("sensors", j), r.lineOf("sensors", j))
+		} else {
+			first[s.Name] = i
+		}
+	}
+}
+
 func (r *reader) validateTimes(c *Config, s *Sensor, path string) {
-	within(r, path+".interval", s.Interval, Duration(100*time.Millisecond), Duration(24*time.Hour))
+	interval := path + ".interval"
+	within(r, interval, s.Interval, Duration(100*time.Millisecond), Duration(24*time.Hour))
 	if s.StaleAfter < s.Interval {
-		r.fault(path+".stale_after", []string{path + ".interval"}, "%v is shorter than the interval %v%s: it would be stale between two readings",
-			s.StaleAfter, s.Interval, r.byDefault(path+".interval"))
+		r.fault(path+".stale_after", []string{interval}, "%v is shorter than the interval %v%s: it would be stale between two readings",
+			s.StaleAfter, s.Interval, r.byDefault(interval))
 	}
 	atMost(r, path+".stale_after", s.StaleAfter, MaxStaleAfter)
-	if c.Ledger != nil && s.Interval > c.Ledger.StaleAfter {
-		r.fault(path+".interval", []string{"ledger.stale_after"}, "%v is longer than ledger.stale_after %v%s: the tank would be stale between two readings",
+	if c.Ledger != nil && s.Interval > c.Ledger.StaleAfter && !s.Auxiliary() && !s.Flow() {
+		r.fault(interval, []string{"ledger.stale_after"}, "%v is longer than ledger.stale_after %v%s: the tank would be stale between two readings",
 			s.Interval, c.Ledger.StaleAfter, r.byDefault("ledger.stale_after"))
 	}
 }
 
-// foreignKeys reports the keys that stand and belong to another driver.
+// foreignKeys reports the keys that stand and belong to another driver, signal or
+// model.
 func (r *reader) foreignKeys(s *Sensor, path string) {
+	signal, model := path+".signal", path+".model"
+	measures := "measures:" + string(s.Measures)
 	for _, f := range fieldsOf(reflect.TypeFor[Sensor]()) {
-		if full := path + "." + f.key; f.driver != "" && f.driver != s.Driver && r.stands(full) {
-			r.fault(full, nil, "belongs to the driver %s, not to %s", f.driver, s.Driver)
+		full := path + "." + f.key
+		if !r.stands(full) {
+			continue
+		}
+		of, signals, models := owners(f.driver), owners(f.signal), owners(f.model)
+		switch {
+		case f.driver != "" && !slices.Contains(of, s.Driver):
+			r.fault(full, nil, "belongs to the %s, not to %s", plural("driver", of), s.Driver)
+		case f.signal != "" && !slices.Contains(signals, s.Signal):
+			r.fault(full, []string{signal}, "belongs to the %s, not to %s%s", plural("signal", signals), s.Signal, r.byDefault(signal))
+		case f.model != "" && s.Auxiliary() && !slices.Contains(models, measures):
+			r.fault(full, []string{path + ".measures"}, "belongs to a tank, not to a probe of a %s", s.Measures)
+		case f.model != "" && !s.Auxiliary() && !slices.Contains(models, s.Model):
+			r.fault(full, []string{model}, "belongs to the %s, not to %s%s", plural("model", models), s.Model, r.byDefault(model))
+		}
+	}
+	if s.Auxiliary() {
+		for _, key := range []string{"model", "report", "consumption"} {
+			r.notStanding(path+"."+key, []string{path + ".measures"}, "belongs to a tank, not to a probe that others refer to")
 		}
 	}
 }
 
-func (r *reader) validateADS1115(c *Config, s *Sensor, path string) {
-	if _, ok := busPath(s.Bus); !ok {
-		r.fault(path+".bus", nil, "%q is not an I2C bus such as 1 or /dev/i2c-1", shorten(s.Bus))
+// owners are those that a tag of a field names.
+func owners(tag string) []string {
+	var all []string
+	for owner := range strings.SplitSeq(tag, ",") {
+		if owner == "analog" {
+			all = append(all, analogDrivers()...)
+			continue
+		}
+		all = append(all, owner)
 	}
-	if s.Address < 0x48 || s.Address > 0x4b {
-		r.fault(path+".address", nil, "0x%02x is not an address of the chip: 0x48 to 0x4b", s.Address)
-	}
-	if !r.stands(path + ".input") {
-		r.fault(path+".input", nil, "is missing: 0 to 3, for A0 to A3")
-	}
-	within(r, path+".input", s.Input, 0, 3)
-	gains := []Volts{6_144_000_000, 4_096_000_000, 2_048_000_000, 1_024_000_000, 512_000_000, 256_000_000}
-	if !slices.Contains(gains, s.Gain) {
-		r.fault(path+".gain", nil, "%v is not a full scale of the chip: %s", s.Gain, listed(gains))
-	}
-	rates := []int{8, 16, 32, 64, 128, 250, 475, 860}
-	if !slices.Contains(rates, s.Rate) {
-		r.fault(path+".rate", nil, "%d is not a rate of the chip: %s", s.Rate, listed(rates))
-	}
-	if slices.Contains(rates, s.Rate) && s.Interval < conversion(s.Rate) {
-		r.fault(path+".interval", []string{path + ".rate"}, "%v is shorter than a conversion at %d a second%s, which can take %v",
-			s.Interval, s.Rate, r.byDefault(path+".rate"), conversion(s.Rate))
-	}
-	r.validateVolts(s, path, r.validateCalibration(c, s, path))
+	return all
 }
 
-// conversion is how long one can take: the chip's oscillator may be 10 % slow
-// (SBAS444, data rate variation), and the bus takes its time too.
-func conversion(rate int) Duration { return Duration(time.Second) / Duration(rate) * 5 / 4 }
+func plural(noun string, names []string) string {
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.HasPrefix(n, "measures:") })
+	if len(names) == 1 {
+		return noun + " " + names[0]
+	}
+	return noun + "s " + strings.Join(names, ", ")
+}
 
-// validateCalibration reports whether the points make a line, and puts them in
-// rising order of volts.
-func (r *reader) validateCalibration(c *Config, s *Sensor, sensor string) bool {
-	path, points := sensor+".calibration", s.Calibration
+// notStanding reports a key that stands where it has no meaning.
+func (r *reader) notStanding(path string, others []string, format string, args ...any) {
+	if r.stands(path) {
+		r.fault(path, others, format, args...)
+	}
+}
+
+// mustStand reports a key that is missing, and says whether it stands.
+func (r *reader) mustStand(path, what string) bool {
 	if !r.stands(path) {
-		r.fault(path, nil, "is missing: two points of volts and remaining")
+		r.fault(path, nil, "is missing: %s", what)
 		return false
 	}
-	if len(points) != 2 {
-		r.fault(path, nil, "has %d points: two make the line", len(points))
-	}
-	full, capacity := capacityOf(c, s.Tank)
-	for i, p := range points {
-		volts, remaining := index(path, i)+".volts", index(path, i)+".remaining"
-		if p.Volts == 0 {
-			r.fault(volts, nil, "must be more than 0 V, which is what a wire that came off gives")
-		}
-		if full > 0 && p.Remaining > full {
-			r.fault(remaining, []string{capacity, sensor + ".tank"}, "%v is more than the tank's capacity %v", p.Remaining, full)
-		}
-		for j, q := range points[:i] {
-			if p.Volts == q.Volts {
-				r.fault(volts, []string{index(path, j) + ".volts"}, "%v stands in %s too: two points of one voltage give no line", p.Volts, index(path, j))
-			}
-			if p.Remaining == q.Remaining {
-				r.fault(remaining, []string{index(path, j) + ".remaining"}, "%v stands in %s too: full and empty cannot be the same", p.Remaining, index(path, j))
-			}
-		}
-	}
-	slices.SortStableFunc(points, func(a, b CalibrationPoint) int { return cmp.Compare(a.Volts, b.Volts) })
-	return !r.unclear(path) && !slices.ContainsFunc(r.faults, func(f Fault) bool { return strings.HasPrefix(f.Key, path) })
-}
-
-// capacityOf gives the capacity of a tank and its key; 0 where it is not known.
-func capacityOf(c *Config, tank string) (full Mass, key string) {
-	for i, t := range c.Tanks {
-		if t.ID == tank {
-			return t.Capacity, index("tanks", i) + ".capacity"
-		}
-	}
-	return 0, ""
-}
-
-// validateVolts checks the plausible range against itself and, where there is
-// a calibration in order of volts, against that.
-func (r *reader) validateVolts(s *Sensor, path string, calibrated bool) {
-	lowest, highest, gain := path+".volts_min", path+".volts_max", path+".gain"
-	if r.stands(lowest) && s.VoltsMin == 0 {
-		r.fault(lowest, nil, "must be more than 0 V, which is what a wire that came off gives")
-	}
-	if r.stands(lowest) && r.stands(highest) && s.VoltsMin >= s.VoltsMax {
-		r.fault(lowest, []string{highest}, "%v is not below volts_max %v", s.VoltsMin, s.VoltsMax)
-		return
-	}
-	if !calibrated {
-		return
-	}
-	low, high := s.Calibration[0].Volts, s.Calibration[1].Volts
-	if s.VoltsMin > low {
-		r.fault(lowest, nil, "%v is above the lower point of the calibration, %v", s.VoltsMin, low)
-	}
-	switch {
-	case high >= s.Gain:
-		r.fault(gain, nil, "%v%s clips the calibration, which goes up to %v: take a larger one", s.Gain, r.byDefault(gain), high)
-	case s.VoltsMax < high:
-		r.fault(highest, nil, "%v is below the upper point of the calibration, %v", s.VoltsMax, high)
-	case s.VoltsMax >= s.Gain:
-		r.fault(highest, []string{gain}, "%v is not below the full scale of the chip, gain %v%s", s.VoltsMax, s.Gain, r.byDefault(gain))
-	}
-}
-
-func (r *reader) validateSimulated(c *Config, s *Sensor, path string) {
-	path += ".simulated"
-	start, refill := path+".start", path+".refill_below"
-	if s.Simulated.Start == 0 {
-		r.fault(start, nil, "must be more than 0 g")
-	}
-	if full, capacity := capacityOf(c, s.Tank); full > 0 && s.Simulated.Start > full {
-		r.fault(start, []string{capacity}, "%v is more than the tank's capacity %v", s.Simulated.Start, full)
-	}
-	atMost(r, refill, s.Simulated.RefillBelow, 100_0000)
-	if !r.unclear(refill) && s.Simulated.Start <= s.Simulated.RefillBelow.Of(s.Simulated.Full) {
-		at := refill
-		if !r.stands(at) {
-			at = start
-		}
-		r.fault(at, []string{start}, "start %v%s is not above refill_below %v%s of %v", s.Simulated.Start, r.byDefault(start),
-			s.Simulated.RefillBelow, r.byDefault(refill), s.Simulated.Full)
-	}
+	return true
 }
 
 func listed[T any](values []T) string {

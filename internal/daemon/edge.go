@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -45,14 +44,14 @@ func SensorSpecs(cfg *config.Config) []sensors.Spec {
 func specOf(cfg *config.Config, s *config.Sensor) sensors.Spec {
 	spec := sensors.Spec{Tank: s.Tank, Name: s.Name, Driver: s.Driver, Interval: time.Duration(s.Interval),
 		StaleAfter: time.Duration(s.StaleAfter), Optional: s.Optional,
-		Device: sensors.DeviceSpec{Bus: s.Bus, Address: s.Address, Input: strconv.Itoa(s.Input),
+		Device: sensors.DeviceSpec{Bus: s.Bus, Address: s.Address, Input: s.Input.String(),
 			Gain: physic.ElectricPotential(s.Gain), Rate: s.Rate},
 		Wire: sensors.WireSpec{VoltsMin: s.VoltsMin.Float(), VoltsMax: s.VoltsMax.Float()}}
 	if t := cfg.Tank(s.Tank); t != nil {
 		spec.Capacity = physic.Mass(t.Capacity)
 	}
-	for _, p := range s.Calibration {
-		spec.Scale = append(spec.Scale, sensors.ScalePoint{At: p.Volts.Float(), Is: float64(p.Remaining) / 1e12})
+	for _, p := range s.Scale() {
+		spec.Scale = append(spec.Scale, sensors.ScalePoint{At: p.At, Is: p.Is})
 	}
 	if sim := s.Simulated; sim != nil {
 		spec.Simulated = sensors.SimulatedOptions{Capacity: physic.Mass(sim.Full), Start: physic.Mass(sim.Start),

@@ -34,9 +34,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range slices.Concat(
-		accountRules, keepings, outboxes, stations, wirings, powerCuts,
-		physicsMutants,
-		i2cBuses,
+		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, i2cBuses,
+		physicsMutants, stations, wirings,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread
