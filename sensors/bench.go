@@ -13,7 +13,7 @@ import (
 // calibration is over.
 type Stand struct {
 	Raw  int64   // the chip's own number
-	At   float64 // volts, the part of the supply, amperes, counts, or a digital chip's quantity
+	At   float64 // volts, the part of the span, counts, or a digital chip's quantity
 	Show Figure  // for people
 	Why  Reason  // "" or why it deserves a look
 }

@@ -194,7 +194,7 @@ func TestScaleIsMonotoneAndReturnsItsPoints(t *testing.T) {
 
 // FC-63: the currents of the case through 100 Ω, and a raw value that wrapped.
 func TestFC63LoopLimits(t *testing.T) {
-	s := Spec{Capacity: 1000 * physic.Gram, Scale: []ScalePoint{{LoopLow, 0}, {LoopHigh, 1}},
+	s := Spec{Capacity: 1000 * physic.Gram, Scale: []ScalePoint{{0, 0}, {1, 1}},
 		Wire: WireSpec{Signal: SignalLoop, Shunt: 100}}
 	for _, tt := range []struct {
 		milliamps float64
@@ -230,7 +230,7 @@ func TestFC63LoopLimits(t *testing.T) {
 
 // FC-65, as an electrical sensor has it: open, short and what only looks like empty.
 func TestFC65RatiometricOpenAndShort(t *testing.T) {
-	s := Spec{Capacity: 1000 * physic.Gram, Scale: []ScalePoint{{RatiometricLow, 0}, {RatiometricHigh, 1}},
+	s := Spec{Capacity: 1000 * physic.Gram, Scale: []ScalePoint{{0, 0}, {1, 1}},
 		Wire: WireSpec{Signal: SignalRatiometric, SupplyInput: "3", SupplyDivider: 2, Divider: 2}}
 	for _, tt := range []struct {
 		rail, part float64

@@ -37,7 +37,7 @@ func (f Figure) String() string {
 // electrical is what stands on a sensor's wire.
 type electrical struct {
 	raw   int64
-	value float64 // in the law's unit: volts, a part of the supply, amperes, counts, or the quantity itself
+	value float64 // in the law's unit: volts, a part of the sensor's span, counts, or the quantity itself
 	show  Figure  // for people
 	why   Reason  // "" or why the value deserves a look
 }
@@ -74,7 +74,7 @@ func (l voltage) sense(ctx context.Context) (electrical, error) {
 // off or shorted; between them and the inner ones the sensor is out of its span, which
 // its value is then taken to end at; up to the inner ones it is its own error.
 const (
-	RatiometricLow, RatiometricHigh           = 0.10, 0.90
+	ratiometricLow, ratiometricHigh           = 0.10, 0.90
 	ratiometricFaultLow, ratiometricFaultHigh = 0.05, 0.95
 	ratiometricOutLow, ratiometricOutHigh     = 0.095, 0.905
 )
@@ -106,7 +106,7 @@ func (l ratiometric) sense(ctx context.Context) (electrical, error) {
 		return electrical{}, err
 	}
 	x := m.Value * l.divider / (rail.Value * l.railDivider)
-	e := electrical{raw: m.Raw, value: min(max(x, ratiometricOutLow), ratiometricOutHigh), show: Figure{x * 100, "% of supply"}}
+	e := electrical{raw: m.Raw, value: part(min(max(x, ratiometricOutLow), ratiometricOutHigh), ratiometricLow, ratiometricHigh), show: Figure{x * 100, "% of supply"}}
 	switch {
 	case !(x >= ratiometricFaultLow):
 		return e, &Fault{Reason: ReasonRangeLow, Detail: fmt.Sprintf("%.3g %% of the supply: signal wire off, or shorted to ground", x*100)}
@@ -128,7 +128,7 @@ type LoopLimits [4]float64
 var NE43 = LoopLimits{3.6e-3, 3.8e-3, 20.5e-3, 21e-3}
 
 // The span of a loop, in amperes.
-const LoopLow, LoopHigh = 4e-3, 20e-3
+const loopLow, loopHigh = 4e-3, 20e-3
 
 // loopOpen is the current below which a wire is off: no transmitter can live on it.
 const loopOpen = 1e-3
@@ -147,7 +147,7 @@ func (l loop) sense(ctx context.Context) (electrical, error) {
 		return electrical{}, err
 	}
 	i := m.Value * l.divider / l.shunt
-	e := electrical{raw: m.Raw, value: min(max(i, l.limits[1]), l.limits[2]), show: Figure{i * 1e3, "mA"}}
+	e := electrical{raw: m.Raw, value: part(min(max(i, l.limits[1]), l.limits[2]), loopLow, loopHigh), show: Figure{i * 1e3, "mA"}}
 	switch {
 	case !(i >= loopOpen):
 		return e, &Fault{Reason: ReasonOpen, Detail: fmt.Sprintf("%.3g mA: the loop is open", i*1e3)}
@@ -162,6 +162,9 @@ func (l loop) sense(ctx context.Context) (electrical, error) {
 	}
 	return e, nil
 }
+
+// part is where v lies from low (0) to high (1).
+func part(v, low, high float64) float64 { return (v - low) / (high - low) }
 
 // bare is the law of an input that needs none: counts of a bridge, or the quantity
 // itself from a digital chip. What is impossible was the driver's to refuse.

@@ -25,7 +25,7 @@ type Record struct {
 	Driver  string        `json:"driver"`
 	Place   string        `json:"place"` // bus, address and input
 	Signal  Signal        `json:"signal"`
-	Over    string        `json:"over"` // the unit of At: "V", "part of the supply", "A", "counts"
+	Over    string        `json:"over"` // the unit of At: "V", "part of the span", "counts"
 	Unit    string        `json:"unit"` // the SI unit of Is: "Pa", "m", "kg", "K", "m3"
 	MadeAt  time.Time     `json:"made_at"`
 	Clock   string        `json:"clock"` // synced or unsynced: what MadeAt is worth
@@ -57,10 +57,8 @@ func (s Signal) Over() string {
 	switch s {
 	case SignalVoltage:
 		return "V"
-	case SignalRatiometric:
-		return "part of the supply"
-	case SignalLoop:
-		return "A"
+	case SignalRatiometric, SignalLoop:
+		return "part of the span"
 	case SignalBridge:
 		return "counts"
 	}

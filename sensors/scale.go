@@ -20,7 +20,7 @@ const loopSlack = 0.04
 // ScalePoint is one line of a calibration: where the sensor stood, and the quantity
 // that was there, in SI units.
 type ScalePoint struct {
-	At float64 // volts, part of the supply, amperes, counts
+	At float64 // volts, part of the span, counts
 	Is float64 // pascals, metres, kilograms, kelvins, …
 }
 

@@ -42,8 +42,8 @@ type Spec struct {
 	Device DeviceSpec
 	Wire   WireSpec
 	// Scale turns where the sensor stands into the quantity that it measures: over
-	// volts, parts of its supply, amperes, or counts; of a sensor that is made for a
-	// range, from RatiometricLow to RatiometricHigh, or LoopLow to LoopHigh.
+	// volts, counts, or parts of its span, which is 10 % (0) to 90 % (1) of a supply, or
+	// 4 mA (0) to 20 mA (1).
 	// Empty where the chip gives the quantity itself.
 	Scale     []ScalePoint
 	Model     ModelSpec
