@@ -46,9 +46,9 @@ func OpenBench(ctx context.Context, s Spec, o OpenOptions) (*Bench, error) {
 	}
 	in, err := d.open(ctx, s.Wire.inputs(signal, s.Device.Input)...)
 	if err != nil {
-		return nil, errors.Join(err, l.closeAll())
+		return nil, errors.Join(err, d.handle.Close())
 	}
-	return &Bench{Place: d.place, Signal: signal, law: s.Wire.law(signal, in, d.unit), close: l.closeAll}, nil
+	return &Bench{Place: d.place, Signal: signal, law: s.Wire.law(signal, in, d.unit), close: d.handle.Close}, nil
 }
 
 // Read reads once. Beside an error stands what was seen on the way.

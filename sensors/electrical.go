@@ -60,7 +60,7 @@ func (l voltage) sense(ctx context.Context) (electrical, error) {
 		return electrical{}, err
 	}
 	v := m.Value * l.divider
-	e := electrical{raw: m.Raw, value: v, show: Figure{v, "V"}}
+	e := electrical{raw: m.Raw, value: v, show: Figure{v, "V"}, why: m.Why}
 	switch {
 	case !(v >= l.min): // also what is not a number
 		return e, &Fault{Reason: ReasonRangeLow, Detail: fmt.Sprintf("%.4g V is below the valid %.4g V: wire off, or shorted to ground?", v, l.min)}
@@ -169,8 +169,9 @@ func part(v, low, high float64) float64 { return (v - low) / (high - low) }
 // bare is the law of an input that needs none: counts of a bridge, or the quantity
 // itself from a digital chip. What is impossible was the driver's to refuse.
 type bare struct {
-	input Input
-	unit  unit
+	input  Input
+	unit   unit
+	counts bool // the chip's number counts, whatever the driver makes of it
 }
 
 func (l bare) sense(ctx context.Context) (electrical, error) {
@@ -178,10 +179,13 @@ func (l bare) sense(ctx context.Context) (electrical, error) {
 	if err != nil {
 		return electrical{}, err
 	}
+	if l.counts {
+		m.Value = float64(m.Raw)
+	}
 	if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
 		return electrical{}, &Fault{Reason: ReasonNotFinite, Detail: fmt.Sprintf("driver measured %v", m.Value)}
 	}
-	return electrical{raw: m.Raw, value: m.Value, show: l.unit.figure(m.Value)}, nil
+	return electrical{raw: m.Raw, value: m.Value, show: l.unit.figure(m.Value), why: m.Why}, nil
 }
 
 // about says in a fault's detail what of the channel it is about.

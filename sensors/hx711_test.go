@@ -109,7 +109,7 @@ func TestHX711ReadsEachInput(t *testing.T) {
 			t.Errorf("%s took %s, want at most %s", tt.input, took, want)
 		}
 		m, err := d.Measure(t.Context())
-		if want := (Measured{int64(codes[tt.clocks]), float64(codes[tt.clocks])}); m != want || err != nil {
+		if want := (Measured{Raw: int64(codes[tt.clocks]), Value: float64(codes[tt.clocks])}); m != want || err != nil {
 			t.Errorf("%s: got %+v, %v", tt.input, m, err)
 		}
 		if ups, _ := r.model.PowerUps(); ups != 2 {

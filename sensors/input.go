@@ -12,6 +12,9 @@ type Measured struct {
 	// volts, kelvins, pascals, kilograms a second; the bare code where only a
 	// calibration can tell (a load cell's bridge).
 	Value float64
+
+	// Why is not "" where the number counts but deserves a look.
+	Why Reason
 }
 
 // Input is one thing that one chip measures. Measure measures it once, in this

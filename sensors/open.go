@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/physic"
+	"periph.io/x/conn/v3/spi"
 )
 
 // simulatedBus is the name that simulated tanks share in place of a bus.
@@ -18,6 +20,8 @@ type OpenOptions struct {
 	Options
 	// OpenBus opens an I2C bus by its device node; nil means OpenI2C.
 	OpenBus func(name string) (i2c.BusCloser, error)
+	// OpenSPI opens a chip select; nil means OpenSPI.
+	OpenSPI func(name string, mode spi.Mode, speed physic.Frequency) (SPIConn, error)
 }
 
 // Open makes a poller of the specs, which it checks completely: the error lists
@@ -60,8 +64,11 @@ func (s *Spec) called() string {
 type layout struct {
 	openBus func(name string) (i2c.BusCloser, error)
 	buses   []Bus
-	late    map[string]*lateBus // by bus name; only real ones
-	needed  []*lateBus          // by a channel that is not optional
+	openSPI func(name string, mode spi.Mode, speed physic.Frequency) (SPIConn, error)
+	late    map[string]*lateBus // I2C buses, by name
+	spis    map[string]*lateSPI // chip selects, by device node
+	handles map[string][]handle // of each bus
+	needed  []handle            // by a channel that is not optional
 	taken   map[string]string   // place on a bus → whose it is
 	shared  *shared
 	probes  map[string]Quantity // auxiliary ones, by name
@@ -71,17 +78,11 @@ func newLayout(o OpenOptions) *layout {
 	if o.OpenBus == nil {
 		o.OpenBus = OpenI2C
 	}
-	return &layout{openBus: o.OpenBus, late: map[string]*lateBus{}, taken: map[string]string{},
-		shared: newShared(time.Now), probes: map[string]Quantity{}}
-}
-
-// closeAll closes every bus that is open.
-func (l *layout) closeAll() error {
-	var errs []error
-	for _, b := range l.late {
-		errs = append(errs, b.Close())
+	if o.OpenSPI == nil {
+		o.OpenSPI = OpenSPI
 	}
-	return errors.Join(errs...)
+	return &layout{openBus: o.OpenBus, openSPI: o.OpenSPI, late: map[string]*lateBus{}, spis: map[string]*lateSPI{}, handles: map[string][]handle{}, taken: map[string]string{},
+		shared: newShared(time.Now), probes: map[string]Quantity{}}
 }
 
 // declare makes the auxiliary probes known, so that a model may name one that stands
@@ -105,10 +106,11 @@ type device struct {
 	bus    string // whose loop reads it
 	name   string // of a channel that has none of its own
 	place  string // on the bus: no two channels may have the same
-	signal Signal // what the chip gives if nobody says otherwise
-	unit   unit   // of what it gives, for people
-	flow   bool   // it measures what flows, not what is there
-	late   *lateBus
+	handle handle
+	wire   *lateBus // the handle, where it is an I2C bus
+	signal Signal   // what the chip gives if nobody says otherwise
+	unit   unit     // of what it gives, for people
+	gives  Quantity // that the chip gives by itself; "" where only a calibration tells
 	// open talks to the chip and gives inputs of it, by their names.
 	open func(ctx context.Context, inputs ...string) ([]Input, error)
 }
@@ -138,36 +140,34 @@ func (l *layout) add(s *Spec) error {
 		return err
 	}
 	l.taken[d.place] = s.called()
-	if d.late != nil && !s.Optional && !slices.Contains(l.needed, d.late) {
-		l.needed = append(l.needed, d.late)
+	if d.handle != nil && !s.Optional {
+		l.needed = append(l.needed, d.handle)
 	}
-	l.put(d.bus, c, d.late)
+	l.put(d.bus, c, d)
 	return nil
 }
 
-// device finds the chip of a spec. This is the one place that knows the drivers by
-// name.
-func (l *layout) device(s *Spec) (*device, error) {
-	switch s.Driver {
-	case DriverADS1115:
-		return l.ads1115(s)
+// put places a channel on its bus.
+func (l *layout) put(bus string, c Channel, d *device) {
+	i := slices.IndexFunc(l.buses, func(b Bus) bool { return b.Name == bus })
+	if i < 0 {
+		i = len(l.buses)
+		l.buses = append(l.buses, Bus{Name: bus, Close: func() error { return closeAll(l.handles[bus]) }})
 	}
-	return nil, fmt.Errorf("unknown driver %q: there are %s and %s", s.Driver, DriverADS1115, DriverSimulated)
+	l.buses[i].Channels = append(l.buses[i].Channels, c)
+	if d != nil {
+		l.buses[i].wire = d.wire
+		l.handles[bus] = append(l.handles[bus], d.handle)
+	}
 }
 
-// put places a channel on its bus.
-func (l *layout) put(bus string, c Channel, late *lateBus) {
-	for i := range l.buses {
-		if l.buses[i].Name == bus {
-			l.buses[i].Channels = append(l.buses[i].Channels, c)
-			return
-		}
+// closeAll closes handles, of which some may stand there twice or be closed.
+func closeAll(list []handle) error {
+	var errs []error
+	for _, h := range list {
+		errs = append(errs, h.Close())
 	}
-	b := Bus{Name: bus, Channels: []Channel{c}}
-	if late != nil {
-		b.Close, b.wire = late.Close, late
-	}
-	l.buses = append(l.buses, b)
+	return errors.Join(errs...)
 }
 
 // bus gives the one handle of an I2C bus, which opens when it is needed.
@@ -196,54 +196,17 @@ func (l *layout) simulated(s *Spec) error {
 	return nil
 }
 
-// ads1115 finds an input of an ADS1115.
-func (l *layout) ads1115(s *Spec) (*device, error) {
-	d := s.Device
-	number, busErr := busNumber(d.Bus)
-	bus := fmt.Sprintf("%s%d", i2cDevices, number)
-	_, setErr := ads1115Setting(d.Input, d.Gain, d.Rate)
-	errs := []error{busErr, setErr}
-	if !ads1115Address(d.Address) {
-		errs = append(errs, fmt.Errorf("ads1115 has no address %#x: it answers at 0x48 to 0x4b by its ADDR pin", d.Address))
-	}
-	full := float64(d.Gain) / 1e9
-	if setErr == nil {
-		errs = append(errs, s.Wire.clips(full))
-		if s.Interval > 0 && s.Interval < time.Second/time.Duration(d.Rate)*5/4 {
-			errs = append(errs, fmt.Errorf("interval %s is shorter than a conversion at %d samples a second", s.Interval, d.Rate))
-		}
-	}
-	late := l.bus(bus)
-	return &device{bus: bus, name: fmt.Sprintf("%s %#x AIN%s", s.Driver, d.Address, d.Input), place: fmt.Sprintf("%s %#x AIN%s", bus, d.Address, d.Input), signal: SignalVoltage, unit: volts, late: late,
-		open: func(_ context.Context, inputs ...string) ([]Input, error) {
-			// A handle for each channel will do: a chip's driver remembers nothing.
-			chip, err := NewADS1115(late, d.Address, nil)
-			if err != nil {
-				return nil, err
-			}
-			var list []Input
-			for _, name := range inputs {
-				in, err := chip.Channel(name, d.Gain, d.Rate)
-				if err != nil {
-					return nil, err
-				}
-				list = append(list, in)
-			}
-			return list, nil
-		}}, errors.Join(errs...)
-}
-
 // openRequired opens the buses that must be there, and names all that are not.
 // Those opened are closed again then.
 func (l *layout) openRequired() error {
 	var errs []error
-	for _, b := range l.needed {
-		if err := b.Open(); err != nil {
+	for _, h := range l.needed {
+		if err := h.Open(); err != nil && !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
 			errs = append(errs, err)
 		}
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return errors.Join(errors.Join(errs...), l.closeAll())
+	return errors.Join(errors.Join(errs...), closeAll(l.needed))
 }

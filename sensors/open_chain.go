@@ -49,7 +49,7 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 	}
 	c.Quantity = s.Measures
 	switch {
-	case s.Tank != "" && d.flow:
+	case s.Tank != "" && d.gives == Flow:
 		c.Quantity = Flow
 	case s.Tank != "":
 		c.Quantity = Content
@@ -58,6 +58,9 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 	errs := []error{s.Wire.faults(signal, s.Device.Input), s.place()}
 	if d.signal != signal && d.signal != SignalVoltage {
 		errs = append(errs, fmt.Errorf("%s gives %s, not %s", s.Driver, d.signal, signal))
+	}
+	if signal == SignalDirect {
+		errs = append(errs, s.fits(d.gives))
 	}
 	switch {
 	case len(s.Scale) > 0:
@@ -89,6 +92,20 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 		return &probe, nil
 	}
 	return nil
+}
+
+// fits says when a chip that gives a quantity by itself does not give what the channel
+// is for.
+func (s *Spec) fits(gives Quantity) error {
+	switch {
+	case s.Tank == "" && gives != s.Measures:
+		return fmt.Errorf("%s gives %s, not %s", s.Driver, gives, s.Measures)
+	case s.Tank == "" || gives == Flow:
+		return nil
+	case gives == Pressure && (s.Model.Kind == ModelGas || s.Model.Kind == ModelLOX):
+		return nil
+	}
+	return fmt.Errorf("%s gives %s, which is no content by the model %s", s.Driver, gives, s.Model.Kind)
 }
 
 // calibrate gives the chain its scale, and the bounds that follow from it.
@@ -244,12 +261,15 @@ func (w *WireSpec) law(signal Signal, in []Input, u unit) law {
 	case SignalLoop:
 		return loop{input: in[0], divider: w.Divider, shunt: w.Shunt, limits: w.LoopLimits}
 	}
-	return bare{input: in[0], unit: u}
+	if signal == SignalBridge {
+		u = counts
+	}
+	return bare{input: in[0], unit: u, counts: signal == SignalBridge}
 }
 
 // physicalUnit is how people read what the channel's sensor measures.
 func physicalUnit(s *Spec, d *device) unit {
-	if d.flow {
+	if d.gives == Flow {
 		return gramsAMinute
 	}
 	if s.Tank != "" {

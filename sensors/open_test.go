@@ -14,7 +14,7 @@ import (
 func TestOpenListsAllFaults(t *testing.T) {
 	opened := 0
 	_, err := Open([]Spec{
-		{Tank: "A", Driver: "hx711", Interval: time.Second},
+		{Tank: "A", Driver: "hx712", Interval: time.Second},
 		{Tank: "B", Driver: DriverADS1115, Device: DeviceSpec{Bus: "i2c-one", Address: 0x50, Input: "7", Gain: 5 * physic.Volt, Rate: 100}},
 		{Driver: DriverSimulated, Simulated: SimulatedOptions{Capacity: 1}, StaleAfter: time.Second, Interval: 2 * time.Second},
 		gaugeSpec("D", "1", 0),
@@ -26,7 +26,7 @@ func TestOpenListsAllFaults(t *testing.T) {
 		t.Fatal("got no error")
 	}
 	for _, want := range []string{
-		`sensor 1 (tank "A"): unknown driver "hx711"`,
+		`sensor 1 (tank "A"): unknown driver "hx712"`,
 		`"i2c-one" names no I2C bus`, "no address 0x50", `no input "7"`, "no full scale 5V", "no rate of 100", "no range and no calibration", "above 0 V",
 		`sensor 3 (probe "simulated"): `, "no tank", "stale_after 1s is shorter",
 		`sensor 5 (tank "E"): /dev/i2c-1 0x48 AIN0 is tank "D"'s already`,

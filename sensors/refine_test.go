@@ -32,10 +32,10 @@ func channelOf(t *testing.T, l *layout, s Spec, in ...Input) *Channel {
 	c := &Channel{Tank: s.Tank, Name: s.Name, Interval: s.Interval}
 	d := device{signal: SignalVoltage, unit: volts, open: func(context.Context, ...string) ([]Input, error) { return in, nil }}
 	if s.metered() {
-		d.signal, d.flow = SignalDirect, true
+		d.signal, d.gives = SignalDirect, Flow
 	}
 	if s.Measures == Temperature {
-		d.signal, d.unit = SignalDirect, celsius
+		d.signal, d.unit, d.gives = SignalDirect, celsius, Temperature
 	}
 	if err := l.chain(&s, &d, c); err != nil {
 		t.Fatal(err)

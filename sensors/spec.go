@@ -60,6 +60,27 @@ type DeviceSpec struct {
 
 	Gain physic.ElectricPotential // ADS1115, as the full scale: 0 means 6.144 V
 	Rate int                      // ADS1115, samples a second: 0 means 128
+
+	SPI  string  // MCP3x08, MAX31865: "0.0"
+	VRef float64 // MCP3x08: volts
+
+	RTD       string  // MAX31865: PT100 or PT1000
+	Reference float64 // ohms
+	Wires     int
+	Mains     int // hertz
+
+	GPIOChip            string // HX711, pulse: "gpiochip0", or a label
+	ClockLine, DataLine int    // HX711
+	Bridge              string // HX711: A128, A64 or B32; "" means A128
+	Line                int    // pulse
+	Edge, Bias          string
+	Debounce            time.Duration
+
+	ID string // DS18B20: 28-0316a2793bff
+
+	IIODevice, IIOChannel string
+
+	Part, Gas, FlowUnit string // SFM
 }
 
 // WireSpec says what stands on the sensor's wire.

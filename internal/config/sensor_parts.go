@@ -154,6 +154,11 @@ type Consumption struct {
 	// Interval to 24h.
 	Settle Duration `yaml:"settle"`
 
+	// MaxRate is the fastest that people and machines can draw. A faster fall is a
+	// removal, such as a cylinder that is taken off: told, and not booked as used.
+	// Default: the tank's Capacity in 20 minutes; 0 g/h: every fall is use.
+	MaxRate *MassRate `yaml:"max_rate"`
+
 	// RefillAbove is the gain that is a refill and no noise. Default 200 g; not below
 	// Deadband.
 	RefillAbove Mass `yaml:"refill_above"`

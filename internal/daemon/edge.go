@@ -8,7 +8,6 @@ import (
 	"periph.io/x/conn/v3/physic"
 
 	"oxyd/internal/boltfile"
-	"oxyd/internal/config"
 	"oxyd/internal/event"
 	"oxyd/internal/outbox"
 	"oxyd/mqtt"
@@ -22,43 +21,16 @@ func (b *board) openSensors() error {
 	if len(b.cfg.Sensors) == 0 {
 		return nil
 	}
-	var err error
-	b.poller, err = sensors.Open(SensorSpecs(b.cfg), sensors.OpenOptions{Options: sensors.Options{
+	specs, err := SensorSpecs(b.cfg)
+	if err != nil {
+		return err
+	}
+	b.poller, err = sensors.Open(specs, sensors.OpenOptions{Options: sensors.Options{
 		OnReading: b.reading,
 		OnState:   func(sensors.ChannelState) { b.touchStatus() },
 		Log:       b.log.With().Str("part", "sensors").Logger(),
 	}})
 	return err
-}
-
-// SensorSpecs are the configured channels, in the config's order.
-func SensorSpecs(cfg *config.Config) []sensors.Spec {
-	specs := make([]sensors.Spec, 0, len(cfg.Sensors))
-	for i := range cfg.Sensors {
-		specs = append(specs, specOf(cfg, &cfg.Sensors[i]))
-	}
-	return specs
-}
-
-// specOf writes a configured channel in the units of package sensors.
-func specOf(cfg *config.Config, s *config.Sensor) sensors.Spec {
-	spec := sensors.Spec{Tank: s.Tank, Name: s.Name, Driver: s.Driver, Interval: time.Duration(s.Interval),
-		StaleAfter: time.Duration(s.StaleAfter), Optional: s.Optional,
-		Device: sensors.DeviceSpec{Bus: s.Bus, Address: s.Address, Input: s.Input.String(),
-			Gain: physic.ElectricPotential(s.Gain), Rate: s.Rate},
-		Wire: sensors.WireSpec{VoltsMin: s.VoltsMin.Float(), VoltsMax: s.VoltsMax.Float()}}
-	if t := cfg.Tank(s.Tank); t != nil {
-		spec.Capacity = physic.Mass(t.Capacity)
-	}
-	for _, p := range s.Scale() {
-		spec.Scale = append(spec.Scale, sensors.ScalePoint{At: p.At, Is: p.Is})
-	}
-	if sim := s.Simulated; sim != nil {
-		spec.Simulated = sensors.SimulatedOptions{Capacity: physic.Mass(sim.Full), Start: physic.Mass(sim.Start),
-			PerHour: physic.Mass(sim.ConsumptionPerHour), NoiseSigma: physic.Mass(sim.Noise),
-			RefillAt: physic.Mass(sim.RefillBelow.Of(sim.Full)), Seed: uint64(sim.Seed)}
-	}
-	return spec
 }
 
 // reading makes events of a good reading. Snapshots are staged: they are on disk
