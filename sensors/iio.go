@@ -20,7 +20,7 @@ const DefaultIIORoot = "/sys/bus/iio/devices"
 // directory of a device; a decimal number; how a channel's codes are stored
 // (Documentation/ABI/testing/sysfs-bus-iio).
 var (
-	iioChannel = regexp.MustCompile(`^in_(voltage|current|temp|pressure|resistance|distance)([0-9]*)(-[a-z]+[0-9]+)?((?:_[a-z]+)*)$`)
+	iioChannel = regexp.MustCompile(`^in_(voltage|current|temp|pressure|resistance|distance)([0-9]*)(-[a-z]+[0-9]+)?(_ambient|_object|_supply)?$`)
 	iioDir     = regexp.MustCompile(`^iio:device[0-9]+$`)
 	iioNumber  = regexp.MustCompile(`^-?[0-9]{1,19}(\.[0-9]{1,12})?$`)
 	iioStored  = regexp.MustCompile(`^[bl]e:([su])([0-9]{1,2})/`)

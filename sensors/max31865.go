@@ -205,7 +205,23 @@ func (d *MAX31865) measure(ctx context.Context) (code int, err error) {
 	if err := d.faults(regs); err != nil {
 		return 0, err
 	}
-	return int(binary.BigEndian.Uint16(regs[max31865RTD:]) >> 1), nil
+	return d.confirm(binary.BigEndian.Uint16(regs[max31865RTD:]), running)
+}
+
+// confirm reads the code once more, which stands still now: no check sum guards it
+// on its way.
+func (d *MAX31865) confirm(first uint16, running byte) (code int, err error) {
+	regs, err := d.registers(running, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := d.faults(regs); err != nil {
+		return 0, err
+	}
+	if again := binary.BigEndian.Uint16(regs[max31865RTD:]); again != first {
+		return 0, &Fault{Reason: ReasonImplausible, Detail: fmt.Sprintf("the code reads %#04x and then %#04x: noise on the bus", first, again)}
+	}
+	return int(first >> 1), nil
 }
 
 // cycle runs the fault detection with timing by hand, which suits any filter at

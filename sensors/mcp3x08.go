@@ -27,7 +27,7 @@ const (
 	mcpLastBit  = 8*mcpFrame - 1
 	mcpSingle   = uint64(1) << (mcpLastBit - mcpStart - 1)
 	mcpInputLSB = mcpLastBit - mcpStart - 4
-	mcpAnswer   = uint64(1)<<(mcpLastBit-mcpNull+1) - 1 // what the chip drives
+	mcpDriven   = uint64(1)<<(mcpLastBit-mcpNull+1) - 1 // what the chip drives
 )
 
 // MCP3x08 is a converter with eight inputs on SPI: the MCP3008 of 10 bits or the
@@ -163,10 +163,10 @@ func parseMCP(r []byte, bits int) (code int, err error) {
 	for _, b := range r {
 		v = v<<8 | uint64(b)
 	}
-	v &= mcpAnswer
+	v &= mcpDriven
 	code = int(v >> (mcpLastBit - mcpNull - bits) & (1<<bits - 1))
 	switch {
-	case v == mcpAnswer:
+	case v == mcpDriven:
 		return 0, &Fault{Reason: ReasonBus, Detail: "all ones: MISO is stuck high, or no chip drives it"}
 	case v != mcpRepeated(code, bits):
 		return 0, &Fault{Reason: ReasonImplausible, Detail: fmt.Sprintf("% x: code %d and its repetition differ: noise, or another part than the configured one", r, code)}
