@@ -35,7 +35,8 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	for _, m := range slices.Concat(
 		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, i2cBuses,
-		physicsMutants, spiMutants, stations, wirings,
+		physicsMutants, signalMutants, spiMutants, stations, wirings,
+	) {
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread

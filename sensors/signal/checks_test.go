@@ -213,7 +213,9 @@ func TestFC61LowQuality(t *testing.T) {
 			t.Errorf("reading %d of %v: got %q, %v, want %q", i, s.v, got, v, s.want)
 		}
 	}
-	if got := Below(0, rejected(WhySpike), 20, 25, false); got != Unknown {
-		t.Errorf("a rejected reading: got condition %d, want unknown", got)
+	for _, v := range []Verdict{doubt, rejected(WhySpike)} {
+		if got := Below(0, v, 20, 25, false); got != Unknown {
+			t.Errorf("a reading that is %v: got condition %d, want unknown", v, got)
+		}
 	}
 }

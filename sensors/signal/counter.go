@@ -60,8 +60,8 @@ type CounterState[T Total] struct {
 }
 
 // Counter turns a meter's total into what was counted. It rather misses than
-// invents: no total is ever booked for having come back, and none for having been
-// set.
+// invents: no total is booked as new for having come back, and none for having
+// been set.
 //
 //   - A total below the last one is a dip: suspect, nothing booked. When the total
 //     comes back, what was counted meanwhile is booked as if there had been no dip.

@@ -17,10 +17,10 @@ const (
 )
 
 // Below says whether x is below the limit; once it was (active), whether it is
-// still below restore, which is at least the limit. What is no number, and what
-// was rejected, is unknown: it neither raises an alarm nor clears one.
+// still below restore, which is at least the limit. What is no number, was
+// rejected or is unconfirmed is unknown: it neither raises an alarm nor clears one.
 func Below(x float64, v Verdict, limit, restore float64, active bool) Condition {
-	if !v.Usable() || !finite(x) {
+	if !v.settled() || !finite(x) {
 		return Unknown
 	}
 	if active {

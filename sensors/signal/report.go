@@ -16,6 +16,7 @@ const (
 	CauseNone      Cause = ""          // not published
 	CauseFirst     Cause = "first"     // the first of a start
 	CauseFault     Cause = "fault"     // the first after a fault
+	CauseDemand    Cause = "demand"    // Demand was called
 	CauseQuality   Cause = "quality"   // the verdict has changed
 	CauseDeadband  Cause = "deadband"  // the value has left the deadband
 	CauseHeartbeat Cause = "heartbeat" // the last report is old
@@ -40,6 +41,7 @@ type Report struct {
 	verdict Verdict
 	at      time.Duration
 	fault   bool
+	demand  bool
 	any     bool
 	held    uint64
 }
@@ -72,13 +74,17 @@ func (r *Report) Take(x float64, v Verdict, at time.Duration) (Cause, Verdict) {
 		return cause, v
 	}
 	r.value, r.verdict, r.at = x, v, at
-	r.any, r.fault = true, false
+	r.any, r.fault, r.demand = true, false, false
 	return cause, v
 }
 
 // Fault notes that the channel has gone into a fault: its next good reading is
 // published. A single failed or rejected sample is none.
 func (r *Report) Fault() { r.fault = true }
+
+// Demand has the next good reading published, whatever it is: to be called when a
+// change is booked that this reading includes.
+func (r *Report) Demand() { r.demand = true }
 
 // Held counts the readings that were not published because nothing had changed.
 func (r *Report) Held() uint64 { return r.held }
@@ -89,6 +95,8 @@ func (r *Report) cause(x float64, v Verdict, at time.Duration) Cause {
 		return CauseFirst
 	case r.fault:
 		return CauseFault
+	case r.demand:
+		return CauseDemand
 	case v != r.verdict:
 		return CauseQuality
 	case math.Abs(x-r.value) > r.o.Deadband:

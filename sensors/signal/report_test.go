@@ -32,16 +32,22 @@ func TestReportCauses(t *testing.T) {
 		{68, 105, good, false, CauseNone},
 		{69, 105, good, false, CauseHeartbeat},
 		{70, 105, good, false, CauseNone},
+		{71, 900, rejected(WhySpike), false, CauseNone}, // demanded below
+		{72, 105, good, false, CauseDemand},
+		{73, 105, good, false, CauseNone},
 	} {
 		if s.fault {
 			r.Fault()
+		}
+		if s.at == 71 {
+			r.Demand()
 		}
 		if got, _ := r.Take(s.x, s.v, s.at*time.Second); got != s.want {
 			t.Errorf("step %d: got %q, want %q", i, got, s.want)
 		}
 	}
-	if r.Held() != 7 {
-		t.Errorf("got %d held, want 7", r.Held())
+	if r.Held() != 8 {
+		t.Errorf("got %d held, want 8", r.Held())
 	}
 }
 

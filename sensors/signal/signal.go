@@ -17,16 +17,22 @@
 //	driver → electrical law → physical quantity → tank model → Clamp
 //	  → Worse(Hampel.Check, Rate.Check)  both see every value, whatever the other says
 //	  → Worse(that, Stuck.Check)         on the chip's raw code, with what is known of flow
+//	  → Trend.Take                       is the rate abnormal?
+//	  → Ratchet.Take                     what was used or refilled?
 //	  → Report.Take                      is this reading an event?
-//	  → Ratchet.Take, Trend.Take         what was used, refilled; is the rate abnormal?
+//
+// A change of the Ratchet goes out before the reading that includes it, and that
+// reading is to follow at once: Report.Demand. Otherwise whoever keeps the account
+// takes the change off a reading that had it already.
 //
 // A meter's total goes to Counter.Take instead. Debounce delays any condition:
 // 4 s for a current loop's failure at the electrical step, an alarm's on-delay at
 // the end.
 //
 // Report, Ratchet and Trend take the verdict of the steps before, and leave alone
-// what was rejected. Ratchet and Trend also leave alone what is unconfirmed: the
-// first reading of a start is told at once, but nothing is booked by it.
+// what was rejected. Ratchet, Trend and Below also leave alone what is unconfirmed:
+// the first reading of a start is told at once, but nothing is booked and no alarm
+// is raised by it.
 //
 // The package does not read chips, keep time, wait, store or publish. What a
 // restart must not forget is handed out and taken back as plain structs.
@@ -76,7 +82,7 @@ type Verdict struct {
 // Usable reports whether the sample may be used as a reading.
 func (v Verdict) Usable() bool { return v.Grade < Rejected }
 
-// settled reports whether the sample may also be booked by.
+// settled reports whether the sample may also be acted on.
 func (v Verdict) settled() bool { return v.Usable() && v.Why != WhyUnconfirmed }
 
 // Worse is the worse of two verdicts, the first one if they are of equal grade.

@@ -74,6 +74,25 @@ func TestTrendIsRobust(t *testing.T) {
 	})
 }
 
+// Noise so strong that the slope alone is far beyond the bound now and then.
+func TestTrendStrongNoise(t *testing.T) {
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, 2))
+	trend := must(NewTrend(TrendOptions{Least: 5 * perHour}))
+	steepest := 0.0
+	for s := 0; s < 24*3600; s += 10 {
+		level := 100 - float64(s)*perHour + 0.5*rng.NormFloat64()
+		got, _ := trend.Take(level, good, time.Duration(s)*time.Second)
+		if got.Abnormal {
+			t.Fatalf("seed %d: abnormal after %d s: %+v", seed, s, got)
+		}
+		steepest = max(steepest, got.PerSecond)
+	}
+	if steepest < 5*perHour {
+		t.Errorf("seed %d: the steepest slope is %g an hour: this noise proves nothing", seed, steepest/perHour)
+	}
+}
+
 // line feeds a straight line for a time, every 10 s.
 func line(k *Trend, at *time.Duration, level *float64, rate float64, d time.Duration) (got FallRate) {
 	for end := *at + d; *at < end; {
