@@ -139,7 +139,7 @@ func Reasons() []Reason {
 		ReasonOpen, ReasonShort, ReasonWiring, ReasonLost,
 		ReasonSaturated, ReasonRangeLow, ReasonRangeHigh, ReasonUnderRange, ReasonOverRange,
 		ReasonSupply, ReasonLoopLow, ReasonLoopHigh, ReasonElectrical, ReasonNotFinite, ReasonModel,
-		ReasonSpike, ReasonRate, ReasonStuck, ReasonUncompensated, ReasonAuxiliary,
+		ReasonSpike, ReasonRate, ReasonStuck, ReasonUnconfirmed, ReasonCounterDip, ReasonOutOfOrder, ReasonUncompensated, ReasonAuxiliary,
 		ReasonStarting, ReasonNoReading, ReasonError,
 	}
 }
