@@ -17,7 +17,7 @@ import (
 // rehearsal is the script of docs/rehearsal.md.
 func rehearsal() SimulatedOptions {
 	return SimulatedOptions{
-		Capacity: 14_300 * physic.Gram, Start: 6 * physic.KiloGram, PerHour: 140 * physic.Gram,
+		Capacity: 10 * physic.KiloGram, Start: 6 * physic.KiloGram, PerHour: 140 * physic.Gram,
 		NoiseSigma: 2 * physic.Gram, Seed: 1, LSB: 810 * physic.MilliGram,
 		Events: []SimulatedEvent{
 			{At: 10 * time.Minute, For: 25 * time.Minute, Every: time.Hour, Do: SimulatedLeak, Rate: 12 * physic.KiloGram},

@@ -37,6 +37,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		accountRules, keepings, outboxes, stations, wirings, powerCuts,
 		physicsMutants,
 		i2cBuses,
+		simulatedMutants,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread
