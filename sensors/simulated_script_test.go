@@ -3,13 +3,11 @@ package sensors
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +19,6 @@ import (
 	"periph.io/x/conn/v3/physic"
 	"pgregory.net/rapid"
 )
-
-var updateRehearsal = flag.Bool("update-rehearsal", false, "rewrite the golden rehearsal")
 
 // scripted makes a tank of 1000 g that, unless o says otherwise, is half full and
 // loses nothing by itself.
@@ -355,49 +351,4 @@ func failing(events []SimulatedEvent, now time.Duration) bool {
 		_, on := when(now, e.At, e.For, e.Every)
 		return on && (e.Do == SimulatedFault || e.Do == SimulatedHang || e.Do == SimulatedVanish)
 	})
-}
-
-// rehearsal is the script of docs/rehearsal.md.
-func rehearsal() SimulatedOptions {
-	return SimulatedOptions{
-		Capacity: 14_300 * physic.Gram, Start: 6 * physic.KiloGram, PerHour: 140 * physic.Gram,
-		NoiseSigma: 2 * physic.Gram, Seed: 1, LSB: 810 * physic.MilliGram,
-		Events: []SimulatedEvent{
-			{At: 10 * time.Minute, For: 28 * time.Minute, Every: time.Hour, Do: SimulatedLeak, Rate: 12 * physic.KiloGram},
-			{At: 20 * time.Minute, For: 5 * time.Minute, Every: time.Hour, Do: SimulatedFault, Reason: ReasonOpen},
-			{At: 40 * time.Minute, For: 5 * time.Minute, Every: time.Hour, Do: SimulatedRefill, To: 6 * physic.KiloGram},
-		},
-	}
-}
-
-// TestSimulatedRehearsal: the worked rehearsal, minute by minute: what is read and
-// what is true. The golden file is what the documentation promises.
-func TestSimulatedRehearsal(t *testing.T) {
-	const golden = "testdata/rehearsal.golden"
-	o, clock := rehearsal(), newVirtual()
-	o.Now = clock.Now
-	s, err := NewSimulated(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%7s %9s %9s %9s %9s %9s\n", "after", "reads", "holds", "consumed", "leaked", "refilled")
-	for range 65 {
-		at := s.Truth(s.Elapsed())
-		fmt.Fprintf(&b, "%7s %9s %9.1f %9.1f %9.1f %9.1f\n", s.Elapsed(), tells(s), at.Content*1e3, at.Consumed*1e3, at.Leaked*1e3, at.Refilled*1e3)
-		clock.advance(time.Minute)
-	}
-	got := b.String()
-	if *updateRehearsal {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Error(diff)
-	}
 }

@@ -312,6 +312,20 @@ func TestSimulatedTruthVectors(t *testing.T) {
 	}
 }
 
+// TestSimulatedSmallLeak: what a lap loses may be less than the content is exact to;
+// millions of laps lose it all the same.
+func TestSimulatedSmallLeak(t *testing.T) {
+	s, err := NewSimulated(SimulatedOptions{Capacity: 10 * physic.KiloGram, NoRefill: true,
+		Events: []SimulatedEvent{{For: time.Minute, Every: 2 * time.Minute, Do: SimulatedLeak, Rate: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lost = 20 * 365 * 24 * 1e-12 // half a nanogram an hour for forty years
+	if got := s.Truth(40 * 365 * 24 * time.Hour); math.Abs(got.Leaked-lost) > 1e-10 || math.Abs(10-lost-got.Content) > 1e-10 {
+		t.Errorf("got %+v, want %g kg lost", got, lost)
+	}
+}
+
 // TestSimulatedScriptThatNeverRepeats: what cannot be worked out within bounds is
 // refused, in a time that nobody notices.
 func TestSimulatedScriptThatNeverRepeats(t *testing.T) {

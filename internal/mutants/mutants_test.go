@@ -35,7 +35,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	for _, m := range slices.Concat(
 		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, i2cBuses,
-		physicsMutants, signalMutants, spiMutants, stations, wirings,
+		physicsMutants, signalMutants, simulatedMutants, spiMutants, stations, wirings,
 	) {
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
