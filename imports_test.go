@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"oxyd/internal/mqtttest":              {},
 	"oxyd/internal/integrity":             {"oxyd/internal/boltfile", "oxyd/internal/outbox", "oxyd/ledger"},
 	"oxyd/internal/daemon": {"oxyd/ingest", "oxyd/internal/boltfile", "oxyd/internal/integrity", "oxyd/internal/clock", "oxyd/internal/config",
-		"oxyd/internal/event", "oxyd/internal/outbox", "oxyd/internal/web", "oxyd/internal/webhook", "oxyd/ledger", "oxyd/mqtt", "oxyd/sensors"},
+		"oxyd/internal/event", "oxyd/internal/outbox", "oxyd/internal/web", "oxyd/internal/webhook", "oxyd/ledger", "oxyd/mqtt", "oxyd/sensors", "oxyd/sensors/vessel"},
 	"oxyd/internal/checklist": {"oxyd/ingest", "oxyd/internal/boltfile", "oxyd/internal/clock", "oxyd/internal/config",
 		"oxyd/internal/daemon", "oxyd/internal/event", "oxyd/internal/outbox", "oxyd/ledger", "oxyd/mqtt"},
 	"oxyd/internal/cli": {"oxyd/internal/boltfile", "oxyd/internal/checklist", "oxyd/internal/config", "oxyd/internal/daemon",

@@ -71,13 +71,13 @@ func TestMCP3x08ByteVectors(t *testing.T) {
 		w, r, greets []byte
 		want         Measured
 	}{
-		{"3208 CH0", 12, 0, -1, []byte{0x06, 0x00, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x00, 0x20}, nil, Measured{2048, 1.65}},
-		{"3208 CH3", 12, 3, -1, []byte{0x06, 0xc0, 0, 0, 0}, []byte{0xff, 0xe0, 0x01, 0x00, 0x00}, nil, Measured{1, 3.3 / 4096}},
-		{"3208 CH7", 12, 7, -1, []byte{0x07, 0xc0, 0, 0, 0}, []byte{0xff, 0xef, 0xfe, 0xff, 0xe0}, nil, Measured{4094, 4094 * 3.3 / 4096}},
-		{"3208 CH5", 12, 5, -1, []byte{0x07, 0x40, 0, 0, 0}, []byte{0x00, 0x0a, 0xbc, 0x7a, 0xa0}, nil, Measured{0xabc, 0xabc * 3.3 / 4096}},
-		{"3208 CH2-CH3", 12, 2, 3, []byte{0x04, 0x80, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x00, 0x20}, nil, Measured{2048, 1.65}},
-		{"3208 CH7-CH6", 12, 7, 6, []byte{0x05, 0xc0, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x00, 0x20}, nil, Measured{2048, 1.65}},
-		{"3008 CH1", 10, 1, -1, []byte{0x06, 0x40, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x02, 0x00}, []byte{0, 0, 0x04, 0, 0}, Measured{512, 1.65}},
+		{"3208 CH0", 12, 0, -1, []byte{0x06, 0x00, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x00, 0x20}, nil, Measured{Raw: 2048, Value: 1.65}},
+		{"3208 CH3", 12, 3, -1, []byte{0x06, 0xc0, 0, 0, 0}, []byte{0xff, 0xe0, 0x01, 0x00, 0x00}, nil, Measured{Raw: 1, Value: 3.3 / 4096}},
+		{"3208 CH7", 12, 7, -1, []byte{0x07, 0xc0, 0, 0, 0}, []byte{0xff, 0xef, 0xfe, 0xff, 0xe0}, nil, Measured{Raw: 4094, Value: 4094 * 3.3 / 4096}},
+		{"3208 CH5", 12, 5, -1, []byte{0x07, 0x40, 0, 0, 0}, []byte{0x00, 0x0a, 0xbc, 0x7a, 0xa0}, nil, Measured{Raw: 0xabc, Value: 0xabc * 3.3 / 4096}},
+		{"3208 CH2-CH3", 12, 2, 3, []byte{0x04, 0x80, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x00, 0x20}, nil, Measured{Raw: 2048, Value: 1.65}},
+		{"3208 CH7-CH6", 12, 7, 6, []byte{0x05, 0xc0, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x00, 0x20}, nil, Measured{Raw: 2048, Value: 1.65}},
+		{"3008 CH1", 10, 1, -1, []byte{0x06, 0x40, 0, 0, 0}, []byte{0x00, 0x08, 0x00, 0x02, 0x00}, []byte{0, 0, 0x04, 0, 0}, Measured{Raw: 512, Value: 1.65}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.greets == nil {

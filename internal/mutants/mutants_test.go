@@ -37,7 +37,6 @@ func TestMutantsAreCaught(t *testing.T) {
 		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, i2cBuses,
 		physicsMutants, signalMutants, simulatedMutants, spiMutants, stations, wirings,
 	) {
-	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread
 			text, err := os.ReadFile(filepath.Join(root, m.file))
