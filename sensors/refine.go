@@ -15,6 +15,10 @@ type RefineSpec struct {
 	Filter      *FilterSpec
 	Report      *ReportSpec
 	Consumption *ConsumptionSpec
+	// AbnormalFrom is the fall, in kilograms a second, below which no rate is abnormal:
+	// above what the reading of a vessel that cools does, below the leak that is to be
+	// found. 0 means that rates are not looked at.
+	AbnormalFrom float64
 }
 
 // FilterSpec says what a value must be to be believed.
@@ -52,6 +56,7 @@ type refiner struct {
 	stuck   *signal.Stuck
 	report  *signal.Report
 	ratchet *signal.Ratchet
+	trend   *signal.Trend
 	shared  *shared
 	probe   string // the auxiliary probe that it is; "" of a tank's channel
 	tank    string
@@ -120,6 +125,12 @@ func (l *layout) refine(s *Spec, c *Channel) error {
 		r.ratchet, err = signal.NewRatchet(signal.RatchetOptions{Deadband: u.Deadband, RefillAbove: u.RefillAbove, MaxRate: u.MaxRate, Settle: u.Settle, Gap: gap})
 		keep(err)
 	}
+	if s.Tank != "" && s.Refine.AbnormalFrom > 0 {
+		window := max(signal.DefaultTrendWindow, 10*s.Interval)
+		r.trend, err = signal.NewTrend(signal.TrendOptions{Least: s.Refine.AbnormalFrom, Window: window,
+			Baseline: max(signal.DefaultTrendBaseline, window), Gap: gap})
+		keep(err)
+	}
 	c.Refine, c.Faulted = r.refine, r.faulted
 	if t := l.shared.tallies[s.Tank]; t != nil {
 		c.Booking = &t.booking
@@ -145,9 +156,19 @@ func (r *refiner) refine(reading *Reading) error {
 	if r.ratchet != nil {
 		r.derive(reading, verdict, at)
 	}
+	if r.trend != nil {
+		fall, _ := r.trend.Take(reading.Value, verdict, at)
+		reading.Falls, reading.Abnormal = fall.PerSecond, fall.Abnormal
+		if reading.Refilled+reading.Removed > 0 {
+			r.trend.Reset() // a step is no rate
+		}
+	}
 	if r.report != nil {
+		if reading.Consumed+reading.Refilled+reading.Removed > 0 {
+			r.report.Demand() // the snapshot that has it in goes with it
+		}
 		cause, _ := r.report.Take(reading.Value, verdict, at)
-		reading.Report = cause != signal.CauseNone || reading.Consumed+reading.Refilled+reading.Removed > 0
+		reading.Report = cause != signal.CauseNone
 	}
 	if t := r.shared.tallies[r.tank]; t != nil && reading.Report {
 		reading.Consumed += massOf(t.take(reading.At, true)) // before the snapshot that has it in

@@ -391,3 +391,34 @@ func TestModelsNeedTheirProbes(t *testing.T) {
 		}
 	}
 }
+
+// FC-43 through a channel: a fast leak is noticed within ten minutes, far from low, and
+// a refill is no rate.
+func TestFC43FastLeakIsNoticed(t *testing.T) {
+	in := &script{}
+	s := transducer(1000 * physic.Gram)
+	s.Tank, s.Interval, s.Refine.AbnormalFrom = "A", 10*time.Second, 0.05/3600
+	st := standOf(t, channelOf(t, newTestLayout(), s, in))
+	grams, noticed := 990.0, time.Duration(0)
+	for at := time.Duration(0); at < 25*time.Hour; at += 10 * time.Second {
+		perHour := 10.0
+		if at >= 24*time.Hour {
+			perHour = 200
+		}
+		grams -= perHour / 360
+		in.value = 0.5 + (grams+0.5*math.Sin(float64(at)))/250
+		r, err := st.read(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Abnormal && at < 24*time.Hour {
+			t.Fatalf("abnormal at %s", at)
+		}
+		if r.Abnormal && noticed == 0 {
+			noticed = at
+		}
+	}
+	if noticed == 0 || noticed > 24*time.Hour+10*time.Minute {
+		t.Errorf("noticed at %s, want within ten minutes of 24h", noticed)
+	}
+}

@@ -73,7 +73,11 @@ type Reading struct {
 	// whole milligrams, >= 0. They stand for themselves, whatever Report says, and
 	// are contained in Remaining where that is the channel's quantity.
 	Consumed, Refilled, Removed physic.Mass
-	Lost                        uint64 // pulses that were not seen, only counted
+
+	// Falls is how fast the content falls, in kilograms a second, where that is looked
+	// at and known; Abnormal says that it falls unusually fast.
+	Falls    float64
+	Abnormal bool
 }
 
 // Sample is what a converter measured: its code, and the volts that it means.

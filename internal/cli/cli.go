@@ -42,6 +42,7 @@ type commands struct {
 	Sources    sourcesCmd    `cmd:"" help:"List who has sent events, and what of them is missing."`
 	Quarantine quarantineCmd `cmd:"" help:"Look at messages that were refused and kept, and decide about them."`
 	Webhook    webhookCmd    `cmd:"" help:"Look at what the webhook's receiver is told."`
+	Sensors    sensorsCmd    `cmd:"" help:"Look at buses, chips and channels, and calibrate them; with or without a daemon."`
 	Record     recordCmd     `cmd:"" help:"Book an event by hand."`
 	Backup     backupCmd     `cmd:"" help:"Copy the account of the running daemon into a file, and verify the copy."`
 	Verify     verifyCmd     `cmd:"" help:"Verify an account file that no daemon holds: recompute everything from its journal."`
@@ -60,7 +61,7 @@ type terminal struct {
 }
 
 // Run does what args ask for, without the program's name in them, and gives the
-// exit code. It ends early when ctx does. No command that a person types reads its input.
+// exit code. It ends early when ctx does. Of the commands that a person types sensors calibrate alone reads its input.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	s := &terminal{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
 	helped := false

@@ -31,7 +31,10 @@ type LastGood struct {
 	Value     *float64       `json:"value,omitempty"`     // of everything else, in the SI unit of the quantity
 	Quality   string         `json:"quality"`
 	Why       sensors.Reason `json:"why,omitempty"`
-	At        time.Time      `json:"at"`
+	// Uncompensated: a temperature was assumed.
+	Uncompensated bool      `json:"uncompensated,omitempty"`
+	RateGPerH     *float64  `json:"rate_g_per_h,omitempty"` // how fast it falls
+	At            time.Time `json:"at"`
 }
 
 // Seen is what the last read saw, good or not: for people.
@@ -55,7 +58,11 @@ func sensorOf(c *sensors.ChannelState) SensorDocument {
 	s := SensorDocument{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, State: c.State, Reason: c.Reason, Detail: c.Detail,
 		Since: c.Since.UTC().Round(0), Reads: c.Reads, Faults: c.Faults}
 	if r := &c.LastGood; !r.At.IsZero() {
-		good := &LastGood{Quality: "good", Why: r.Why, At: r.At.UTC().Round(0)}
+		good := &LastGood{Quality: "good", Why: r.Why, At: r.At.UTC().Round(0), Uncompensated: r.Uncompensated}
+		if r.Falls != 0 {
+			rate := r.Falls * 3600e3
+			good.RateGPerH = &rate
+		}
 		if r.Suspect {
 			good.Quality = "suspect"
 		}
@@ -102,6 +109,23 @@ func (b *board) sensorAlarms(states []sensors.ChannelState) {
 		text = "not measured: " + strings.Join(bad, ", ")
 	}
 	b.raise(&b.nodeAlarms, "sensor_fault", severity, text)
+	b.rateAlarm(states)
+}
+
+// rateAlarm raises an alarm for tanks that empty unusually fast, long before they are
+// low. A channel without a fresh number says nothing of its rate: what stood stands.
+func (b *board) rateAlarm(states []sensors.ChannelState) {
+	var bad []string
+	for i := range states {
+		if c := &states[i]; c.LastGood.Abnormal {
+			bad = append(bad, c.Tank)
+		}
+	}
+	text := ""
+	if len(bad) > 0 {
+		text = "falls unusually fast: " + strings.Join(bad, ", ")
+	}
+	b.raise(&b.nodeAlarms, "abnormal_rate", critical, text)
 }
 
 // calledChannel names a channel for people.

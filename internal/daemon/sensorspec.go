@@ -38,7 +38,9 @@ func specOf(cfg *config.Config, s *config.Sensor) (sensors.Spec, error) {
 	if t := cfg.Tank(s.Tank); t != nil {
 		spec.Capacity = physic.Mass(t.Capacity)
 	}
-	spec.Refine = refineOf(s, float64(spec.Capacity)/1e12)
+	capacity := float64(spec.Capacity) / 1e12
+	spec.Refine = refineOf(s, capacity)
+	spec.Refine.AbnormalFrom = capacity * (abnormalParts/3600 + s.BoilOff.Fraction()/(24*3600))
 	for _, p := range s.Scale() {
 		spec.Scale = append(spec.Scale, sensors.ScalePoint{At: p.At, Is: p.Is})
 	}
@@ -137,6 +139,11 @@ func refineOf(s *config.Sensor, capacity float64) (r sensors.RefineSpec) {
 	}
 	return r
 }
+
+// abnormalParts is the part of a tank's capacity that may go in an hour without being
+// looked at: a cylinder whose temperature is not measured seems to lose 5 % when it
+// cools by 10 K.
+const abnormalParts = 0.05
 
 // emptyIn is the shortest time in which a tank is drawn empty, where nobody says.
 const emptyIn = 20 * time.Minute
