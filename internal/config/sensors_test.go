@@ -227,6 +227,8 @@ func TestFC97SensorContradictions(t *testing.T) {
 		// What becomes of it.
 		{"a window without a middle", sensorsOf("driver: simulated, filter: {window: 6}"),
 			"2: sensors[0].filter.window: 6 is even: an odd one has a middle"},
+		{"a window too small", sensorsOf("driver: simulated, filter: {window: 3}"),
+			"2: sensors[0].filter.window: 3 is out of bounds: 5 to 31"},
 		{"no change allowed", sensorsOf("driver: simulated, filter: {max_rate: 0 g/h}"),
 			"2: sensors[0].filter.max_rate: must be more than 0 g/h: leave it out for no bound"},
 		{"stuck before it could move", sensorsOf("driver: simulated, filter: {stuck_after: 29s}"),
@@ -294,7 +296,7 @@ func TestSensorsWithoutContradiction(t *testing.T) {
 		{"name: level, " + adc + ", " + volts, "name: fast, " + sfm, "name: slow, " + pulse},
 		{"name: q, driver: sfm, part: SFM3003, address: 0x2d, flow_unit: nlm, gas: air, bus: 3"},
 		{"- {name: rail, measures: voltage, driver: mcp3008, spi: 1.2, input: 7, divider: 2}", "- {name: rail2, measures: voltage, driver: mcp3008, spi: 1.2, input: 6}"},
-		{"- {name: t1, measures: temperature, driver: max31865, spi: 0.1, rtd: PT1000, wires: 3, mains: 60 Hz, interval: 100ms, filter: {window: 3}}"},
+		{"- {name: t1, measures: temperature, driver: max31865, spi: 0.1, rtd: PT1000, wires: 3, mains: 60 Hz, interval: 100ms, filter: {window: 5}}"},
 		{"- {name: t1, measures: temperature, " + adc + ", signal: 4-20mA, shunt: 91 Ohm, range: [-50 °C, 150 °C]}"},
 		{"driver: simulated, report: {deadband: 50 g}, consumption: {}, filter: {stuck_after: 30s}, simulated: {asleep_for: 8h, asleep_after: 16h, no_refill: true, lsb: 1 g," +
 			" events: [{at: 0s, do: leak, rate: 9 g/h}, {at: 1h, do: refill}, {at: 2h, do: refill, to: 90 %, for: 10m}, {at: 3h, for: 1m, every: 1h, do: fault, reason: nack}," +
