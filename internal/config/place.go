@@ -55,7 +55,7 @@ func sfmParts() []string {
 // attributes.
 const (
 	iioDevicePattern  = `^[A-Za-z0-9][A-Za-z0-9:_.,-]{0,63}$`
-	iioChannelPattern = `^in_(voltage|temp|pressure)[0-9]*(-voltage[0-9]+)?(_[a-z0-9]+)?$`
+	iioChannelPattern = `^in_(voltage|temp|pressure)[0-9]*(-voltage[0-9]+)?(_ambient|_object|_supply)?$`
 )
 
 // iioKind is what a kernel's channel measures, "" for one that is of no use here.

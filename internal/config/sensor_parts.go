@@ -115,7 +115,7 @@ type TableRow struct {
 // Filter says what a value must be to be believed.
 type Filter struct {
 	// Window is the number of values that one is held against: the Hampel filter's.
-	// Default 7, odd, 3 to 99.
+	// Default 7, odd, 5 to 31.
 	Window int `yaml:"window"`
 
 	// Sigmas is how far from the window's median a value may be. Default 3, 1 to 20.

@@ -210,7 +210,7 @@ func TestFC97SensorContradictions(t *testing.T) {
 		{"a table larger than the vessel", sensorsOf(strings.Replace(lox, "180 L", "169 L", 1) + ", vessel_pressure: 2 bar, " + table),
 			"2: sensors[0].volume: 169 L is less than the table's last, 170 L"},
 		{"a vessel beyond the critical pressure", sensorsOf(lox + ", vessel_pressure: 60 bar, " + table),
-			"2: sensors[0].vessel_pressure: 60 bar is out of bounds: 0.1 bar to 50 bar"},
+			"2: sensors[0].vessel_pressure: 60 bar is out of bounds: 0.1 bar to 40 bar"},
 		{"a dewar without its pressure", sensorsOf(lox + ", " + table),
 			"2: sensors[0].vessel_pressure: is missing: the absolute one above the liquid, a probe or a value such as 2.5 bar"},
 		{"a scale without a tare", sensorsOf(scale + ", model: weighed, " + counts),
@@ -227,6 +227,8 @@ func TestFC97SensorContradictions(t *testing.T) {
 		// What becomes of it.
 		{"a window without a middle", sensorsOf("driver: simulated, filter: {window: 6}"),
 			"2: sensors[0].filter.window: 6 is even: an odd one has a middle"},
+		{"a window too small", sensorsOf("driver: simulated, filter: {window: 3}"),
+			"2: sensors[0].filter.window: 3 is out of bounds: 5 to 31"},
 		{"no change allowed", sensorsOf("driver: simulated, filter: {max_rate: 0 g/h}"),
 			"2: sensors[0].filter.max_rate: must be more than 0 g/h: leave it out for no bound"},
 		{"stuck before it could move", sensorsOf("driver: simulated, filter: {stuck_after: 29s}"),
@@ -259,6 +261,10 @@ func TestFC97SensorContradictions(t *testing.T) {
 			`2: sensors[0].simulated.events[0].reason: "stuk" is not one of ` + strings.Join(faultReasons(), ", ")},
 		{"an event that overtakes itself", sensorsOf("driver: simulated, simulated: {events: [{at: 1m, for: 2m, every: 1m, do: stick}]}"),
 			"2: sensors[0].simulated.events[0].every: 1m is shorter than for, 2m: it would begin again before it ends"},
+		{"a refill that is off", sensorsOf("driver: simulated, simulated: {no_refill: true, refill_below: 5 %}"),
+			"2: sensors[0].simulated.refill_below: has no effect beside no_refill"},
+		{"a fault that repeats and never ends", sensorsOf("driver: simulated, simulated: {events: [{at: 1m, every: 1m, do: hang}]}"),
+			"2: sensors[0].simulated.events[0].every: 1m has no effect: without for, a hang lasts for ever"},
 		{"sleep beyond the day", sensorsOf("driver: simulated, simulated: {asleep_after: 20h, asleep_for: 5h}"),
 			"2: sensors[0].simulated.asleep_for: 5h after 20h does not fit into a day of 24h (the default)"},
 	} {
@@ -290,7 +296,7 @@ func TestSensorsWithoutContradiction(t *testing.T) {
 		{"name: level, " + adc + ", " + volts, "name: fast, " + sfm, "name: slow, " + pulse},
 		{"name: q, driver: sfm, part: SFM3003, address: 0x2d, flow_unit: nlm, gas: air, bus: 3"},
 		{"- {name: rail, measures: voltage, driver: mcp3008, spi: 1.2, input: 7, divider: 2}", "- {name: rail2, measures: voltage, driver: mcp3008, spi: 1.2, input: 6}"},
-		{"- {name: t1, measures: temperature, driver: max31865, spi: 0.1, rtd: PT1000, wires: 3, mains: 60 Hz, interval: 100ms, filter: {window: 3}}"},
+		{"- {name: t1, measures: temperature, driver: max31865, spi: 0.1, rtd: PT1000, wires: 3, mains: 60 Hz, interval: 100ms, filter: {window: 5}}"},
 		{"- {name: t1, measures: temperature, " + adc + ", signal: 4-20mA, shunt: 91 Ohm, range: [-50 °C, 150 °C]}"},
 		{"driver: simulated, report: {deadband: 50 g}, consumption: {}, filter: {stuck_after: 30s}, simulated: {asleep_for: 8h, asleep_after: 16h, no_refill: true, lsb: 1 g," +
 			" events: [{at: 0s, do: leak, rate: 9 g/h}, {at: 1h, do: refill}, {at: 2h, do: refill, to: 90 %, for: 10m}, {at: 3h, for: 1m, every: 1h, do: fault, reason: nack}," +

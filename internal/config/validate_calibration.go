@@ -212,10 +212,10 @@ func (r *reader) validateVolts(s *Sensor, path string, calibrated bool) {
 		r.fault(lowest, []string{highest}, "%v is not below volts_max %v", s.VoltsMin, s.VoltsMax)
 		return
 	}
-	full, low, high := s.FullScaleAtSensor(), s.VoltsMin, s.VoltsMax
+	full, high := s.FullScaleAtSensor(), s.VoltsMax
 	if calibrated {
-		low, high = *s.Calibration[0].Volts, *s.Calibration[len(s.Calibration)-1].Volts
-		if s.VoltsMin > low {
+		high = *s.Calibration[len(s.Calibration)-1].Volts
+		if low := *s.Calibration[0].Volts; s.VoltsMin > low {
 			r.fault(lowest, nil, "%v is above the lower point of the calibration, %v", s.VoltsMin, low)
 		}
 	}

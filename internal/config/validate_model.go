@@ -1,8 +1,6 @@
 package config
 
-import (
-	"slices"
-)
+import "slices"
 
 // Bounds of the tank models.
 const (
@@ -15,13 +13,14 @@ const (
 	MaxGasTemperature = Temperature(350e9)
 	MaxGasPressure    = Pressure(35_000_000e9)
 
-	// Of a habitat or the open: a tenth of an atmosphere to five.
+	// Of a habitat or the open (package vessel).
 	MinAmbient = Pressure(10_000e9)
-	MaxAmbient = Pressure(500_000e9)
+	MaxAmbient = Pressure(300_000e9)
 
-	// Liquid oxygen boils from the triple point, 146 Pa, to the critical one, 5.043 MPa
-	// (Stewart, Jacobsen, Wagner 1991); a vessel that vents has an atmosphere or more.
-	MaxVesselPressure = Pressure(5_000_000e9)
+	// The densities of boiling oxygen are computed between these (package oxygen); the
+	// critical point is at 5.043 MPa.
+	MinVesselPressure = Pressure(10_000e9)
+	MaxVesselPressure = Pressure(4_000_000e9)
 
 	// SuspiciousPercent is where a percentage begins to look like a ratio: "0.63 %"
 	// for 63 % (field case FC-71).
@@ -150,7 +149,7 @@ func (r *reader) validateLOX(c *Config, s *Sensor, path string) {
 	if r.mustStand(vessel, "the absolute one above the liquid, a probe or a value such as 2.5 bar") {
 		r.pressureSource(c, vessel, s.VesselPressure)
 		if s.VesselPressure.Probe == "" {
-			within(r, vessel, s.VesselPressure.Value, MinAmbient, MaxVesselPressure)
+			within(r, vessel, s.VesselPressure.Value, MinVesselPressure, MaxVesselPressure)
 		}
 	}
 	if r.mustStand(path+".table", "the vessel's volume by level, two rows or more") {

@@ -4,8 +4,8 @@ import "time"
 
 // Bounds of filter, report and consumption.
 const (
-	MinFilterWindow    = 3
-	MaxFilterWindow    = 99
+	MinFilterWindow    = 5
+	MaxFilterWindow    = 31
 	MinFilterSigmas    = Number(1e9)
 	MaxFilterSigmas    = Number(20e9)
 	MaxStuckAfter      = Duration(168 * time.Hour)

@@ -19,6 +19,9 @@ func (r *reader) validateSimulated(c *Config, s *Sensor, path string) {
 	}
 	atMost(r, refill, s.Simulated.RefillBelow, 100_0000)
 	r.suspicious(refill, s.Simulated.RefillBelow)
+	if s.Simulated.NoRefill {
+		r.notStanding(refill, []string{path + ".no_refill"}, "has no effect beside no_refill")
+	}
 	if s.Simulated.LSB > s.Simulated.Full {
 		r.fault(path+".lsb", []string{start}, "%v is more than the tank holds, %v", s.Simulated.LSB, s.Simulated.Full)
 	}

@@ -31,7 +31,7 @@ var sensorsConfigMutants = []mutant{
 	},
 	{
 		name: "63 is a fraction",
-		file: "internal/config/quantity_si.go",
+		file: "internal/config/quantity_number.go",
 		old:  "\tcase v > 1e9 && v <= 100e9:\n", new: "\tcase v > 100e9 && v <= 101e9:\n",
 		pkg: "./internal/config", run: "FC71",
 	},
