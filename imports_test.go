@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"oxyd/internal/checklist": {"oxyd/ingest", "oxyd/internal/boltfile", "oxyd/internal/clock", "oxyd/internal/config",
 		"oxyd/internal/daemon", "oxyd/internal/event", "oxyd/internal/outbox", "oxyd/ledger", "oxyd/mqtt"},
 	"oxyd/internal/cli": {"oxyd/internal/boltfile", "oxyd/internal/checklist", "oxyd/internal/config", "oxyd/internal/daemon",
-		"oxyd/internal/demo", "oxyd/internal/event", "oxyd/internal/integrity", "oxyd/internal/outbox", "oxyd/internal/web", "oxyd/ledger"},
+		"oxyd/internal/demo", "oxyd/internal/event", "oxyd/internal/integrity", "oxyd/internal/outbox", "oxyd/internal/web", "oxyd/ledger", "oxyd/internal/clock", "oxyd/sensors"},
 	"oxyd/internal/demo": {"oxyd/ingest", "oxyd/internal/boltfile", "oxyd/internal/event", "oxyd/ledger", "oxyd/mqtt"},
 	"oxyd/bench":         {"oxyd/ingest", "oxyd/internal/daemon", "oxyd/internal/event", "oxyd/ledger", "oxyd/mqtt"},
 	"oxyd/internal/e2e":  {}, "oxyd/internal/mutants": {}, "oxyd/internal/powercut": {}, "oxyd/internal/qemurig": {},
