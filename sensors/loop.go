@@ -158,7 +158,7 @@ func (b *busLoop) hang(on bool) {
 	b.hung = on
 	b.poller.mu.Lock()
 	defer b.poller.mu.Unlock()
-	s := &b.poller.hung[b.index]
+	s := &b.poller.seen[b.index]
 	s.Hanging = on
 	if on {
 		s.Hung++

@@ -57,7 +57,7 @@ type Poller struct {
 	mu     sync.Mutex // guards what follows
 	states []ChannelState
 	pulses []time.Time // of each loop's latest turn
-	hung   []BusState  // of each loop, what it saw itself
+	seen   []BusState  // of each loop, what it saw itself
 }
 
 // NewPoller makes a poller. It touches no hardware. The error lists all that is
@@ -84,7 +84,7 @@ func NewPoller(buses []Bus, o Options) (*Poller, error) {
 		}
 		p.buses = append(p.buses, loop)
 		p.pulses = append(p.pulses, now)
-		p.hung = append(p.hung, BusState{Name: b.Name})
+		p.seen = append(p.seen, BusState{Name: b.Name})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (p *Poller) States() []ChannelState {
 // Buses gives all buses as they stand, in their order.
 func (p *Poller) Buses() []BusState {
 	p.mu.Lock()
-	states := slices.Clone(p.hung)
+	states := slices.Clone(p.seen)
 	p.mu.Unlock()
 	for i, b := range p.buses {
 		if b.wire != nil {

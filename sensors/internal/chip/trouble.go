@@ -8,6 +8,7 @@ import (
 
 // Trouble is what happens to transfers. The zero value is none.
 type Trouble struct {
+	Do    func()        // is done to the chip first: its BrownOut, say
 	Hang  time.Duration // the lines are held for so long, then the rest follows
 	Errno syscall.Errno // the transfer fails, and the chip does not see it
 	Short bool          // the transfer ends with ErrNothingMoved, unseen by the chip
@@ -32,7 +33,7 @@ func (d *Troubled) Script(troubles ...Trouble) {
 	d.script, d.affected = troubles, 0
 }
 
-// Affected is how many transfers had trouble since the last Script.
+// Affected is how many transfers the script had a line for since it was set.
 func (d *Troubled) Affected() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,6 +60,9 @@ func (d *Troubled) next() Trouble {
 // Transfer implements Device.
 func (d *Troubled) Transfer(w, r []byte) error {
 	t := d.next()
+	if t.Do != nil {
+		t.Do()
+	}
 	if t.Hang > 0 {
 		time.Sleep(t.Hang)
 	}

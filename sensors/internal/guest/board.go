@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -37,7 +36,7 @@ tanks:
 broker: {listen: 127.0.0.1:1883}
 ledger: {id: main}
 outbox: {commit_interval: 200ms}
-log: {level: debug, format: text}
+log: {level: info, format: text}
 sensors:
 `
 	configSensor = `
@@ -70,9 +69,6 @@ type board struct {
 	bus    *cusei2c.Device           // nil while it is unplugged
 	oxyd   *daemon
 	client *http.Client
-
-	mu sync.Mutex
-	b  float64 // grams in tank B, which is being used up
 }
 
 // chipTable is which chip measures which tank. A chip of another kind is one more
@@ -84,7 +80,7 @@ var chipTable = []struct {
 
 // newBoard puts the chips on the bus and makes the bus a device.
 func newBoard() (*board, error) {
-	b := &board{wires: &chip.Bus{Name: "wires"}, chips: map[string]*chip.Troubled{}, b: startB}
+	b := &board{wires: &chip.Bus{Name: "wires"}, chips: map[string]*chip.Troubled{}}
 	for _, c := range chipTable {
 		model := chip.NewADS1115(time.Now)
 		b.chips[c.tank] = &chip.Troubled{Device: model}

@@ -183,11 +183,18 @@ func (t *teller) busy() error {
 	return t.healed()
 }
 
-// brownOut resets A's chip again and again within its reads.
+// brownOut resets A's chip again and again, each time elsewhere in a read.
 func (t *teller) brownOut() error {
-	for range 10 {
-		t.board.adc("A").BrownOut()
-		time.Sleep(170 * time.Millisecond) // the supply's own rhythm, across that of the reads
+	a := t.board.chips["A"]
+	var script []chip.Trouble
+	total := 0
+	for pause := 3; pause <= 14; pause++ {
+		script = append(script, chip.Trouble{Times: pause}, chip.Trouble{Do: t.board.adc("A").BrownOut, Times: 1})
+		total += pause + 1
+	}
+	a.Script(script...)
+	if err := t.watch.until(startLimit, func(view) bool { return a.Affected() == total }); err != nil {
+		return err
 	}
 	return t.healed()
 }

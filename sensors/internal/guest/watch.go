@@ -9,7 +9,7 @@ import (
 )
 
 // sampleEvery is how often the watch asks oxyd.
-const sampleEvery = 100 * time.Millisecond
+const sampleEvery = 150 * time.Millisecond
 
 // sensor is a channel as oxyd's node status shows it.
 type sensor struct {
