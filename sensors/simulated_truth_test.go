@@ -296,6 +296,8 @@ func TestSimulatedTruthVectors(t *testing.T) {
 			4*24*time.Hour + 20*time.Hour, SimulatedTruth{Content: 1.1, Consumed: 8.9}},
 		{"filled every day", SimulatedOptions{}, []SimulatedEvent{{At: 12 * time.Hour, Every: 24 * time.Hour, Do: SimulatedRefill}},
 			1000*24*time.Hour + 15*time.Hour, SimulatedTruth{Content: 9.7, Consumed: 2401.5, Refilled: 2401.2}},
+		{"filled every day to less than it began with", SimulatedOptions{}, []SimulatedEvent{{At: 12 * time.Hour, Every: 24 * time.Hour, Do: SimulatedRefill, To: 6 * kg}},
+			66 * time.Hour, SimulatedTruth{Content: 5.4, Consumed: 6.6, Refilled: 2}},
 		{"the rule, beside a leak", SimulatedOptions{RefillAt: 2 * kg, RefillTo: 9 * kg}, []SimulatedEvent{{Do: SimulatedLeak, Rate: 900 * g}},
 			30 * time.Hour, SimulatedTruth{Content: 8, Consumed: 3, Leaked: 27, Refilled: 28}},
 	} {

@@ -43,14 +43,14 @@ var simulatedMutants = []mutant{
 		file: "sensors/simulated_truth.go",
 		old:  "c.o.NoRefill && all > s.content {",
 		new:  "c.o.NoRefill && all < 0 {",
-		pkg:  "./sensors", run: "SlowTank",
+		pkg:  "./sensors", run: "SimulatedTruthVectors",
 	},
 	{
 		name: "laps of losses are skipped below the level of a refill",
 		file: "sensors/simulated_truth.go",
 		old:  "int64(min((s.content-top)/loss, forever/2))",
 		new:  "int64(min(s.content/loss, forever/2))",
-		pkg:  "./sensors", run: "SlowTank",
+		pkg:  "./sensors", run: "SimulatedTruthVectors",
 	},
 	{
 		name: "a cylinder that is off leaks",
