@@ -30,16 +30,8 @@ type OpenOptions struct {
 // first talked to when the poller runs: one that does not answer leaves its
 // channel StateMissing, is logged as an error, and is tried again.
 func Open(specs []Spec, o OpenOptions) (*Poller, error) {
-	l := newLayout(o)
-	l.declare(specs)
-	var errs []error
-	for i, s := range specs {
-		s.complete()
-		if err := l.add(&s); err != nil {
-			errs = append(errs, fmt.Errorf("sensor %d (%s): %w", i+1, s.called(), err))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	l, err := lay(specs, o)
+	if err != nil {
 		return nil, err
 	}
 	p, err := NewPoller(l.buses, o.Options)
@@ -50,6 +42,30 @@ func Open(specs []Spec, o OpenOptions) (*Poller, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// Check lists all that is wrong with the specs, as Open does, and touches no hardware.
+func Check(specs []Spec) error {
+	l, err := lay(specs, OpenOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = NewPoller(l.buses, Options{})
+	return err
+}
+
+// lay makes channels of all specs.
+func lay(specs []Spec, o OpenOptions) (*layout, error) {
+	l := newLayout(o)
+	l.declare(specs)
+	var errs []error
+	for i, s := range specs {
+		s.complete()
+		if err := l.add(&s); err != nil {
+			errs = append(errs, fmt.Errorf("sensor %d (%s): %w", i+1, s.called(), err))
+		}
+	}
+	return l, errors.Join(errs...)
 }
 
 // called names a channel in an error.

@@ -49,7 +49,9 @@ func (f *findings) feeds() []feed {
 		at(f.cfg.Tanks[i].ID).Opening = f.cfg.Tanks[i].Initial != nil
 	}
 	for i := range f.cfg.Sensors {
-		at(f.cfg.Sensors[i].Tank).sensor = true
+		if s := &f.cfg.Sensors[i]; !s.Auxiliary() && !s.Flow() { // a meter's tank may well rest on deltas
+			at(s.Tank).sensor = true
+		}
 	}
 	if f.account != nil && f.account.Fault == "" {
 		for _, t := range f.account.Tanks {

@@ -12,6 +12,7 @@ import (
 	"oxyd/internal/checklist"
 	"oxyd/internal/config"
 	"oxyd/internal/daemon"
+	"oxyd/sensors"
 )
 
 type checkCmd struct {
@@ -33,6 +34,13 @@ func (c *checkCmd) Run(s *terminal) error {
 	}
 	for _, w := range cfg.Warnings {
 		fmt.Fprintf(s.stderr, "oxyd: warning: %s\n", printable(w.String()))
+	}
+	specs, err := daemon.SensorSpecs(cfg)
+	if err == nil {
+		err = sensors.Check(specs)
+	}
+	if err != nil {
+		return err
 	}
 	if !c.JSON {
 		if err := printConfig(s, cfg, path); err != nil {
@@ -115,7 +123,11 @@ func printConfig(s *terminal, cfg *config.Config, path string) error {
 	t.row("tanks", fmt.Sprintf("%d named, %s", len(cfg.Tanks), tanksMode(cfg)))
 	for i := range cfg.Sensors {
 		sensor := &cfg.Sensors[i]
-		t.row("sensor", fmt.Sprintf("%s: %s every %s, stale after %s", sensor.Tank, sensor.Driver, sensor.Interval, sensor.StaleAfter))
+		called := sensor.Tank
+		if sensor.Auxiliary() {
+			called = sensor.Name + " (" + string(sensor.Measures) + ")"
+		}
+		t.row("sensor", fmt.Sprintf("%s: %s every %s, stale after %s", called, sensor.Driver, sensor.Interval, sensor.StaleAfter))
 	}
 	t.row("mqtt", fmt.Sprintf("%s, keep-alive %s", cfg.MQTT.Broker, cfg.MQTT.KeepAlive))
 	t.row("client id", cfg.PublisherClientID())

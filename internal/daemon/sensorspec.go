@@ -172,8 +172,17 @@ func simulatedOf(sim *config.Simulated) sensors.SimulatedOptions {
 		NoiseSigma: physic.Mass(sim.Noise), LSB: physic.Mass(sim.LSB), Seed: uint64(sim.Seed)}
 	for _, e := range sim.Events {
 		o.Events = append(o.Events, sensors.SimulatedEvent{At: time.Duration(e.At), For: time.Duration(e.For), Every: time.Duration(e.Every),
-			Do: sensors.SimulatedKind(e.Do), Rate: physic.Mass(e.Rate), To: physic.Mass(e.To.Of(sim.Full)), By: physic.Mass(e.By),
+			Do: sensors.SimulatedKind(e.Do), Rate: physic.Mass(e.Rate), To: levelOf(&e, sim.Full), By: physic.Mass(e.By),
 			Sigma: physic.Mass(e.Sigma), Reason: sensors.Reason(e.Reason)})
 	}
 	return o
+}
+
+// levelOf is where a refill leads; other events have no level, and the config none of
+// theirs.
+func levelOf(e *config.SimulatedEvent, full config.Mass) physic.Mass {
+	if e.Do != config.DoRefill {
+		return 0
+	}
+	return physic.Mass(e.To.Of(full))
 }
