@@ -263,6 +263,11 @@ func TestLineWait(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Fatalf("round %d: cancelled wait gives %v", round, err)
 		}
+		short, stop := context.WithTimeout(ctx, time.Millisecond)
+		if err := l.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("round %d: a wait without events gives %v", round, err)
+		}
+		stop()
 		go func() { done <- l.Wait(ctx) }()
 		write(record(LineEvent{Rising: true, LineSeq: uint32(round + 1)}))
 		if err := <-done; err != nil {
@@ -272,11 +277,6 @@ func TestLineWait(t *testing.T) {
 		if n, err := l.ReadEvents(dst); n != 1 || err != nil || dst[0].LineSeq != uint32(round+1) {
 			t.Fatalf("round %d: got %d, %v, %+v", round, n, err, dst[0])
 		}
-	}
-	short, stop := context.WithTimeout(ctx, time.Millisecond)
-	defer stop()
-	if err := l.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -343,7 +343,8 @@ func TestOpenLineWithoutChip(t *testing.T) {
 	if err := unix.Symlink("/dev/null", prefix+"1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openChip(prefix, "1"); !errors.Is(err, syscall.ENOTTY) {
+	// An emulated processor's kernel may not know the request at all.
+	if _, _, err := openChip(prefix, "1"); !errors.Is(err, syscall.ENOTTY) && !errors.Is(err, syscall.ENOSYS) {
 		t.Errorf("another device: got %v", err)
 	}
 }

@@ -25,8 +25,9 @@ type cellRig struct {
 	// before, if set, sees each use of a line; an error is the line's.
 	before func(n int) error
 
-	falls           int
-	falling, fallen func(n int) // the n-th fall of PD_SCK is to come, or over
+	falls   int
+	falling func(n int) // the n-th fall of PD_SCK is to come
+	looking func(n int) // DOUT is to be read, after so many falls
 }
 
 func newCell(period time.Duration) *cellRig {
@@ -51,18 +52,18 @@ func (r *cellRig) Out(l gpio.Level) error {
 	if l == gpio.Low && r.falling != nil {
 		r.falling(r.falls)
 	}
-	if err := r.model.Out(l); err != nil || l == gpio.High {
-		return err
+	if l == gpio.Low {
+		r.falls++
 	}
-	if r.falls++; r.fallen != nil {
-		r.fallen(r.falls - 1)
-	}
-	return nil
+	return r.model.Out(l)
 }
 
 func (r *cellRig) Level() (gpio.Level, error) {
 	if err := r.use(); err != nil {
 		return gpio.Low, err
+	}
+	if r.looking != nil {
+		r.looking(r.falls)
 	}
 	return r.model.Level()
 }
@@ -294,14 +295,31 @@ func TestHX711LateWord(t *testing.T) {
 	r.model.Word = func(_, n int) int32 { return 171000 + 1000*int32(n%2) }
 	d := r.open(t, HX711Options{Input: HX711InputA128})
 	r.falls = 0
-	r.fallen = func(n int) {
-		if n == 30 { // of the second word
+	r.looking = func(n int) {
+		if n == 30 { // in the second word, while the clock is low
 			r.clock.advance(99 * time.Millisecond)
 		}
 	}
 	got, err := d.Read(t.Context())
 	if err != nil || got.Refused != 1 || got.Why != ReasonTimeout {
 		t.Errorf("got %+v, %v, want one refused as late", got, err)
+	}
+}
+
+// TestHX711WaitingWord: a word that had waited may be replaced while it is read. The
+// reads begin at every place of a conversion; one that is of two words would be the
+// median, between the others.
+func TestHX711WaitingWord(t *testing.T) {
+	r := newCell(time.Second / 80)
+	const a, b = 0x155550, 0x2aaaa8 // no bit in common: any mixture lies between
+	r.model.Word = func(_, n int) int32 { return a + (b-a)*int32(n%2) }
+	d := r.open(t, HX711Options{Input: HX711InputA128, Rate: 80, Spread: 2 * (b - a)})
+	for i := range 200 {
+		r.clock.advance(r.model.Period + time.Duration(i)*63*time.Microsecond) // 12.6 ms in all
+		got, err := d.Read(t.Context())
+		if err != nil || got.Code != a && got.Code != b {
+			t.Fatalf("got %#x, %v", got.Code, err)
+		}
 	}
 }
 

@@ -43,8 +43,8 @@ type Pulses struct {
 	Rate float64
 
 	// Session counts how often the line was opened, from 1, Since is when the last
-	// time was. Pulses between two sessions are in no number; so the first reading
-	// of a session deserves a look.
+	// time was. Pulses between two sessions, and those that waited when the line
+	// vanished, are in no number; so the first reading of a session deserves a look.
 	Session int
 	Since   time.Time
 }

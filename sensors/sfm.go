@@ -171,6 +171,9 @@ func (d *SFM) start(ctx context.Context) error {
 		return err
 	}
 	if err := d.command(d.startCommand()); err != nil {
+		if f, ok := errors.AsType[*Fault](err); ok && f.Reason == ReasonNack {
+			f.Detail += ": it answered a moment ago, so it has frozen and needs its power off and on"
+		}
 		return err
 	}
 	d.running, d.started = true, d.clock.Now()

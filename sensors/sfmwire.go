@@ -15,7 +15,7 @@ func (d *SFM) command(command uint16, arguments ...uint16) error {
 		w = append(append(w, b...), sfmCRC(b, d.crcInit()))
 	}
 	if err := d.dev.Tx(w, nil); err != nil {
-		return busFault(fmt.Sprintf("send command %#04x (a part that has frozen needs its power off and on)", command), err)
+		return busFault(fmt.Sprintf("send command %#04x", command), err)
 	}
 	return nil
 }

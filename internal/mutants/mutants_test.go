@@ -34,7 +34,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range slices.Concat(
-		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, i2cBuses,
+		accountRules, gpioMutants, keepings, outboxes, powerCuts, sensorsConfigMutants, i2cBuses,
 		physicsMutants, signalMutants, simulatedMutants, spiMutants, stations, wirings,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
