@@ -222,7 +222,7 @@ func writeChannels(b *bytes.Buffer, list []daemon.SensorDocument) error {
 			quality, age = good.Quality, time.Since(good.At).Round(time.Second).String()
 			switch {
 			case good.Remaining != nil:
-				value = good.Remaining.String() + " g"
+				value = good.Remaining.String()
 			case c.Quantity == sensors.Flow && good.Value != nil:
 				value = fmt.Sprintf("%.4g g/min", *good.Value*60e3)
 			}

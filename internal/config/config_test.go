@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 				Signal: "voltage", Divider: 1e9, Model: "linear",
 				Calibration: []CalibrationPoint{
 					{Volts: new(Volts(500_000_000)), Remaining: new(Mass(0))}, {Volts: new(Volts(4_500_000_000)), Remaining: new(Mass(9e9))}},
-				VoltsMin: 300_000_000, VoltsMax: 4_700_000_000},
+				VoltsMin: 300_000_000, VoltsMax: 4_700_000_000, Filter: &Filter{Window: 7, Sigmas: 3e9}},
 		},
 		Telemetry: Telemetry{Interval: s(60)},
 		MQTT:      MQTT{Broker: "tcp://127.0.0.1:1883", KeepAlive: s(20)},
@@ -263,5 +263,28 @@ func write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Clean(name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A chip's values are filtered and reported by exception unless the config says
+// otherwise; a probe is filtered; a simulated tank tells everything.
+func TestDefaultReporting(t *testing.T) {
+	c := mustParse(t, "tanks:\n- {id: a, capacity: 2 kg}\n- {id: b, capacity: 100 kg}\n- {id: c, capacity: 2 kg}\nsensors:\n"+
+		"- {tank: a, driver: mcp3208, spi: '0.0', input: 0, calibration: [{volts: 3 V, remaining: 2 kg}, {volts: 500 mV, remaining: 0 g}]}\n"+
+		"- {tank: b, driver: mcp3208, spi: '0.0', input: 1, interval: 10m, consumption: {refill_above: 1 kg, settle: 30m}, calibration: [{volts: 3 V, remaining: 2 kg}, {volts: 500 mV, remaining: 0 g}]}\n"+
+		"- {tank: c, driver: simulated}\n- {name: skin, measures: temperature, driver: ds18b20, id: 28-0316a2793bff}\n")
+	filter := &Filter{Window: 7, Sigmas: 3e9}
+	for i, want := range []struct {
+		filter *Filter
+		report *Report
+	}{
+		{filter, &Report{Deadband: 2e9, Heartbeat: DefaultHeartbeat}},
+		{filter, &Report{Deadband: 50e9, Heartbeat: Duration(10 * time.Minute)}}, // no more than what is booked, no sooner than it is read
+		{nil, nil},
+		{filter, nil},
+	} {
+		if diff := cmp.Diff(want.filter, c.Sensors[i].Filter) + cmp.Diff(want.report, c.Sensors[i].Report); diff != "" {
+			t.Errorf("sensor %d: %s", i, diff)
+		}
 	}
 }

@@ -36,6 +36,7 @@ const (
 	DefaultAmbient = Pressure(101_325e9)
 	DefaultPurity  = Percent(100_0000)
 
+	DefaultReportParts            = 1000 // report.deadband: this part of the tank's capacity
 	DefaultFilterWindow           = 7
 	DefaultFilterSigmas           = Number(3e9)
 	DefaultHeartbeat              = Duration(5 * time.Minute)
@@ -106,6 +107,28 @@ func (r *reader) completeSensor(c *Config, s *Sensor, path string) {
 		r.completeSignal(s, path)
 		r.completeModel(s, path)
 		r.completeVolts(s, path)
+	}
+	if !s.Flow() {
+		s.completeReporting(c)
+	}
+}
+
+// completeReporting gives a chip's values what no config should have to ask for: a
+// filter against single outliers, and for a tank whose capacity is known a report by
+// exception. Each thousandth of a tank is told at once; a change below it, and a tank
+// at rest, cost no writes on the card.
+func (s *Sensor) completeReporting(c *Config) {
+	if s.Filter == nil {
+		s.Filter = new(Filter)
+		s.Filter.setDefaults()
+	}
+	tank := c.Tank(s.Tank)
+	if s.Report != nil || s.Auxiliary() || tank == nil || tank.Capacity < DefaultReportParts {
+		return
+	}
+	s.Report = &Report{Deadband: tank.Capacity / DefaultReportParts, Heartbeat: max(DefaultHeartbeat, s.Interval)}
+	if s.Consumption != nil {
+		s.Report.Deadband = min(s.Report.Deadband, s.Consumption.Deadband)
 	}
 }
 

@@ -299,9 +299,10 @@ type Sensor struct {
 	// Tare is the mass of the empty vessel and what it stands on. Must stand.
 	Tare Mass `yaml:"tare" driver:"analog" model:"weighed"`
 
-	// Filter, Report and Consumption say what becomes of the values. Nil where the
-	// section does not stand: every value is taken and told as it is, and what was
-	// consumed is not derived.
+	// Filter, Report and Consumption say what becomes of the values. A chip's values
+	// have a Filter by default, and a Report where the tank's capacity is known: a
+	// thousandth of it, and a heartbeat. A simulated tank has neither: every value is
+	// taken and told. Nil Consumption: what was consumed is not derived.
 	Filter      *Filter      `yaml:"filter" driver:"analog,ds18b20,max31865,simulated"`
 	Report      *Report      `yaml:"report" driver:"analog,simulated"`
 	Consumption *Consumption `yaml:"consumption" driver:"analog,simulated"`
