@@ -61,8 +61,10 @@ func readBootID(path string) string {
 	return "process-" + rand.Text()
 }
 
-// Now gives the wall clock's time in UTC, whatever it is worth.
-func (s *System) Now() time.Time { return s.now().UTC() }
+// Now gives the wall clock's time, whatever it is worth, with Go's monotonic reading:
+// the difference of two is right although the clock was set in between. (UTC would
+// take the reading away.)
+func (s *System) Now() time.Time { return s.now() }
 
 // Mono gives the time since boot, suspension included. It never goes back within
 // one BootID.

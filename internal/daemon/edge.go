@@ -60,7 +60,8 @@ func specOf(cfg *config.Config, s *config.Sensor) sensors.Spec {
 // disk within commit_interval, which is the documented window of loss. The very
 // first one of a process is committed at once, so that a start shows at once.
 func (b *board) reading(r sensors.Reading) {
-	draft := event.Event{Type: event.Measured, Tank: r.Tank, Amount: r.Remaining, OccurredAt: r.At.UTC(),
+	// At keeps its monotonic reading: the clock may be set before the outbox looks.
+	draft := event.Event{Type: event.Measured, Tank: r.Tank, Amount: r.Remaining, OccurredAt: r.At,
 		Suspect: r.Suspect, Version: event.WireVersion}
 	keep := b.outbox.Stage
 	if b.first.take() {
@@ -89,6 +90,10 @@ func (f *firstReading) take() (first bool) {
 
 // queue shows the outbox to the publisher, which knows rows and bytes only.
 type queue struct{ *outbox.Outbox }
+
+// Confirm puts off the commit: the next append's does it along, and a crash before
+// that sends the rows once more.
+func (q queue) Confirm(rows []uint64) error { return q.ConfirmSoon(rows) }
 
 func (q queue) Next(after uint64, limit int) ([]mqtt.Outgoing, error) {
 	rows, err := q.Outbox.Next(after, limit)
