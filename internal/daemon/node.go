@@ -51,14 +51,14 @@ type sensorDocument struct {
 	State    sensors.State     `json:"state"`
 	Reason   sensors.Reason    `json:"reason"`
 	Detail   string            `json:"detail,omitempty"`
-	Since    time.Time         `json:"since"`
-	LastGood *lastGoodDocument `json:"last_good"` // null until there was one
+	Since    time.Time         `json:"since,omitzero"` // not known while the clock was never set
+	LastGood *lastGoodDocument `json:"last_good"`      // null until there was one
 	Faults   uint64            `json:"faults"`
 }
 
 type lastGoodDocument struct {
-	Remaining ledger.Sum `json:"remaining"` // grams
-	At        time.Time  `json:"at"`
+	Remaining ledger.Sum `json:"remaining"`   // grams
+	At        time.Time  `json:"at,omitzero"` // likewise
 }
 
 // nodeStatus writes the node's status as it stands.
@@ -98,9 +98,9 @@ func wanted(s *outbox.Stats) (n uint64) {
 
 func sensorOf(c *sensors.ChannelState) sensorDocument {
 	s := sensorDocument{Tank: c.Tank, Name: c.Name, State: c.State, Reason: c.Reason, Detail: c.Detail,
-		Since: c.Since.UTC().Round(0), Faults: c.Faults}
+		Since: shown(c.Since), Faults: c.Faults}
 	if !c.LastGood.At.IsZero() {
-		s.LastGood = &lastGoodDocument{Remaining: ledger.SumOf(c.LastGood.Remaining), At: c.LastGood.At.UTC().Round(0)}
+		s.LastGood = &lastGoodDocument{Remaining: ledger.SumOf(c.LastGood.Remaining), At: shown(c.LastGood.At)}
 	}
 	return s
 }

@@ -86,7 +86,7 @@ type spell struct {
 
 func (s *spell) begin(clock Clock) {
 	if !s.on {
-		s.on, s.since = true, clock.Now().Round(0).UTC()
+		s.on, s.since = true, clock.Now()
 	}
 }
 
