@@ -128,7 +128,7 @@ func fraction(p config.Percent) float64 { return float64(p) / 100_0000 }
 func refineOf(s *config.Sensor, capacity float64) (r sensors.RefineSpec) {
 	if f := s.Filter; f != nil {
 		r.Filter = &sensors.FilterSpec{Window: f.Window, Sigmas: f.Sigmas.Float(), Floor: f.Floor.SI(), MaxRate: f.MaxRate.SI(),
-			StuckAfter: time.Duration(f.StuckAfter), Coarse: coarse(s.Driver)}
+			StuckAfter: time.Duration(f.StuckAfter), Coarse: coarse(s)}
 	}
 	if p := s.Report; p != nil {
 		r.Report = &sensors.ReportSpec{Deadband: p.Deadband.SI(), Heartbeat: time.Duration(p.Heartbeat)}
@@ -158,8 +158,11 @@ func fastest(configured *config.MassRate, capacity float64) float64 {
 
 // coarse reports whether a chip's step is larger than its noise, so that a number that
 // stands still is no sign of a stuck one.
-func coarse(driver string) bool {
-	return driver == config.DriverDS18B20 || driver == config.DriverMCP3008 || driver == config.DriverSimulated
+func coarse(s *config.Sensor) bool {
+	if sim := s.Simulated; sim != nil {
+		return sim.Noise < sim.LSB || sim.Noise == 0
+	}
+	return s.Driver == config.DriverDS18B20 || s.Driver == config.DriverMCP3008
 }
 
 func simulatedOf(sim *config.Simulated) sensors.SimulatedOptions {
