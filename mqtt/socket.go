@@ -31,8 +31,7 @@ func dial(ctx context.Context, u *url.URL, o Options) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", hostPort(u, "8883"))
-		return conn, o.datedError(err)
+		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", hostPort(u, "8883"))
 	case "unix":
 		return (&net.Dialer{}).DialContext(ctx, "unix", u.Path)
 	}

@@ -27,13 +27,9 @@ func (w *gapWatch) look(b *board) error {
 	if err != nil {
 		return fmt.Errorf("read gaps: %w", err)
 	}
-	b.raise(&b.ledgerAlarms, "gap", warning, gapText(w.lasting(gaps, time.Now()), more))
-	return nil
-}
-
-// lasting gives the gaps that have stood for gapGrace.
-func (w *gapWatch) lasting(gaps []ledger.Gap, now time.Time) (lasting []ledger.Gap) {
+	now := time.Now()
 	since := make(map[ledger.Gap]time.Time, len(gaps))
+	var lasting []ledger.Gap
 	for _, g := range gaps {
 		at, known := w.since[g]
 		if !known {
@@ -45,7 +41,8 @@ func (w *gapWatch) lasting(gaps []ledger.Gap, now time.Time) (lasting []ledger.G
 		}
 	}
 	w.since = since
-	return lasting
+	b.raise(&b.ledgerAlarms, "gap", warning, gapText(lasting, more))
+	return nil
 }
 
 func gapText(lasting []ledger.Gap, more bool) string {

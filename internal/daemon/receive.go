@@ -69,9 +69,7 @@ func (b *board) openConnections() error {
 
 // connection says how to reach the broker with one of the node's client ids.
 func (b *board) connection(clientID string) mqtt.Options {
-	o := Connection(b.cfg, b.brokerAddress(), clientID)
-	o.Clock = b.clock
-	return o
+	return Connection(b.cfg, b.brokerAddress(), clientID)
 }
 
 // receive serves one connection of the subscriber: it gives the mailbox to
