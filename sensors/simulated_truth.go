@@ -93,8 +93,8 @@ type simulatedLap struct {
 
 // newSimulatedCourse works out the course of a tank of complete, right options.
 func newSimulatedCourse(o SimulatedOptions) (*simulatedCourse, error) {
-	c := &simulatedCourse{o: o, period: o.Day}
-	repeats := []time.Duration{}
+	c := &simulatedCourse{o: o}
+	var repeats []time.Duration
 	for _, e := range o.Events {
 		if f, _ := e.Do.form(); !f.truth && e.Do != SimulatedRemove {
 			continue
