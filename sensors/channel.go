@@ -198,8 +198,11 @@ func (s *status) expire(now time.Time) (changed bool) {
 		return false
 	}
 	reason := s.last
-	if reason == "" {
+	switch reason {
+	case "":
 		reason = ReasonNoReading
+	case ReasonStarting: // of the probe that it waits for; its own start is over
+		reason = ReasonAuxiliary
 	}
 	return s.enter(StateStale, reason, fmt.Sprintf("no good reading for %s", s.staleAfter), now)
 }
