@@ -106,6 +106,9 @@ func (l *layout) meter(s *Spec, c *Channel) error {
 		m.pulses, err = signal.NewCounter[uint64](signal.CounterOptions[uint64]{MaxRate: maxPulseRate})
 		m.boot = "process" // the total begins anew with each process, and goes on through everything else
 		errs = append(errs, err, l.meterFaults(&s.Meter))
+		if err == nil {
+			m.pulses.Seed(0, 0) // so that what is counted before the first good reading counts
+		}
 	}
 	c.Refine, c.Rest, c.Booking = m.refine, m.rest, &m.tally.booking
 	return errors.Join(errs...)

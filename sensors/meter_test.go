@@ -1,0 +1,40 @@
+package sensors
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// pulseRig is a pulse meter whose line is at 4 bar, and whose thermometer is a probe.
+func pulseRig(t *testing.T, l *layout, pulses, skin *script) (meter, probe *stand) {
+	t.Helper()
+	probe = standOf(t, channelOf(t, l, Spec{Name: "line", Measures: Temperature, Interval: time.Second}, skin))
+	meter = standOf(t, channelOf(t, l, Spec{Tank: "A", Name: "flow", Driver: DriverPulse, Interval: time.Second,
+		Meter: MeterSpec{PulsesPerLitre: 10, LinePressure: Source{Value: 4e5}, LineTemperature: Source{Probe: "line"}}}, pulses))
+	meter.start = probe.start
+	return meter, probe
+}
+
+// gramsAPulse is what a pulse of pulseRig's means: a tenth of a litre at 4 bar and 20 °C.
+const gramsAPulse = 0.5265
+
+// TestPulsesBeforeTheFirstReadingCount: the line is counted from its opening. What came
+// while the meter's thermometer was not there yet has flowed all the same.
+func TestPulsesBeforeTheFirstReadingCount(t *testing.T) {
+	pulses, skin := &script{}, &script{value: 293.15}
+	meter, probe := pulseRig(t, newTestLayout(), pulses, skin)
+	for i := 1; i <= 600; i++ {
+		pulses.raw, pulses.value = int64(i), float64(i)
+		if _, err := meter.read(time.Duration(i) * time.Second); err == nil {
+			t.Fatal("a flow without the temperature that it needs")
+		}
+	}
+	if _, err := probe.read(601 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	r, err := meter.read(602 * time.Second)
+	if want := 600 * gramsAPulse / 1e3; err != nil || math.Abs(kilograms(r.Consumed)-want) > 0.01*want {
+		t.Errorf("got %s, %v, want %.3f kg of 600 pulses", r.Consumed, err, want)
+	}
+}
