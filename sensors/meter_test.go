@@ -38,3 +38,19 @@ func TestPulsesBeforeTheFirstReadingCount(t *testing.T) {
 		t.Errorf("got %s, %v, want %.3f kg of 600 pulses", r.Consumed, err, want)
 	}
 }
+
+// TestPulsesHaveTheirUnit: a total that could not be made a flow is shown as pulses, not
+// as grams a minute.
+func TestPulsesHaveTheirUnit(t *testing.T) {
+	pulses := &script{raw: 7, value: 7}
+	meter, probe := pulseRig(t, newTestLayout(), pulses, &script{value: 293.15})
+	if r, err := meter.read(time.Second); err == nil || r.Physical.Unit == gramsAMinute.name {
+		t.Errorf("got %s, %v, want no flow", r.Physical, err)
+	}
+	if _, err := probe.read(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := meter.read(2 * time.Second); err != nil || r.Physical.Unit != gramsAMinute.name {
+		t.Errorf("got %s, %v, want a flow", r.Physical, err)
+	}
+}

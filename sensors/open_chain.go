@@ -269,10 +269,10 @@ func (w *WireSpec) law(signal Signal, in []Input, u unit) law {
 
 // physicalUnit is how people read what the channel's sensor measures.
 func physicalUnit(s *Spec, d *device) unit {
-	if d.gives == Flow {
+	if d.gives == Flow && s.Driver != DriverPulse {
 		return gramsAMinute
 	}
-	if s.Tank != "" {
+	if s.Tank != "" && d.gives != Flow {
 		return s.Model.Kind.unit()
 	}
 	switch s.Measures {
