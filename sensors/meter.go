@@ -22,6 +22,11 @@ const (
 // meterLeast is the least that an event is made of, in kilograms: a milligram.
 const meterLeast = 1e-6
 
+// meterDebt is how much may stand against what flows, in kilograms: noise around no flow
+// adds up to less in a day. More is an error of the meter's zero: 0.02 slm make 40 g a
+// day, and weeks of rest would hide what is drawn after them.
+const meterDebt = 1e-3
+
 // MeterSpec says what a pulse of a flow meter is.
 type MeterSpec struct {
 	PulsesPerLitre  float64 // of gas as it is in the line
@@ -36,7 +41,7 @@ type tally struct {
 	booking sync.Mutex
 
 	mu     sync.Mutex // guards what follows
-	kg     float64    // may be below zero: noise around no flow adds up to nothing
+	kg     float64    // may be below zero, to -meterDebt: noise around no flow adds up to nothing
 	booked time.Time  // when an amount was last taken
 	at     time.Time  // of the newest sample
 	fresh  time.Duration
@@ -50,7 +55,7 @@ func (t *tally) add(kg float64, flows bool, at time.Time) {
 	if t.booked.IsZero() {
 		t.booked = at
 	}
-	t.kg, t.flows, t.at = t.kg+kg, flows, at
+	t.kg, t.flows, t.at = max(t.kg+kg, -meterDebt), flows, at
 }
 
 // take gives what is to be booked now, in kilograms of whole milligrams; 0 for nothing.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"periph.io/x/conn/v3/physic"
 )
 
 // pulseRig is a pulse meter whose line is at 4 bar, and whose thermometer is a probe.
@@ -52,5 +54,33 @@ func TestPulsesHaveTheirUnit(t *testing.T) {
 	}
 	if r, err := meter.read(2 * time.Second); err != nil || r.Physical.Unit != gramsAMinute.name {
 		t.Errorf("got %s, %v, want a flow", r.Physical, err)
+	}
+}
+
+// TestMeterOffsetIsNoDebt: a meter whose zero is low, by a part of what its maker allows,
+// measures a flow into the tank for as long as nothing flows. That must not stand against
+// what is drawn in the end.
+func TestMeterOffsetIsNoDebt(t *testing.T) {
+	in := &script{}
+	st := standOf(t, channelOf(t, newTestLayout(), Spec{Tank: "A", Name: "flow", Driver: DriverSFM, Interval: time.Second}, in))
+	var booked physic.Mass
+	read := func(from, to int, flow float64) {
+		in.value = flow
+		for i := from; i < to; i++ {
+			r, err := st.read(time.Duration(i) * time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			booked += r.Consumed
+		}
+	}
+	read(0, 100_000, -0.02*1.3312e-3/60) // 0.02 slm for a day: 44 g
+	if booked != 0 {
+		t.Fatalf("booked %s of nothing", booked)
+	}
+	read(100_000, 100_101, 1e-3) // 100 g
+	rest, _ := st.c.Rest(st.start.Add(100_101 * time.Second))
+	if booked += rest.Consumed; booked < 95*physic.Gram || booked > 100*physic.Gram {
+		t.Errorf("booked %s of 100 g", booked)
 	}
 }
