@@ -42,7 +42,9 @@ func (b *board) reading(r sensors.Reading) {
 	if r.Tank == "" {
 		return // it serves the models of others
 	}
-	b.measured.note(r.Tank, r.At)
+	if r.Quantity == sensors.Content {
+		b.measured.note(r.Tank, r.At)
+	}
 	drafts := booked(&r)
 	keep := b.append
 	if len(drafts) == 0 {

@@ -1,12 +1,19 @@
 package daemon
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+	"periph.io/x/conn/v3/physic"
+
+	"oxyd/internal/clock"
 	"oxyd/internal/config"
+	"oxyd/internal/event"
+	"oxyd/internal/outbox"
 	"oxyd/sensors"
 )
 
@@ -25,5 +32,55 @@ func TestRecordOfAnotherChannelIsRefused(t *testing.T) {
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), `"dock-2"`) {
 			t.Errorf("%s: got %v, want refused: %t", tank, err, refused)
 		}
+	}
+}
+
+// edgeOf is a board with an outbox of its own, and what it holds, in order.
+func edgeOf(t *testing.T, b *board) (held func() []string) {
+	t.Helper()
+	clk, err := clock.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.outbox, err = outbox.Open(outbox.Options{Path: filepath.Join(t.TempDir(), "outbox.bolt"), Source: "n", Clock: clk, Log: zerolog.Nop(),
+		Topic: func(of event.Type, _ string) string { return of.String() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := b.outbox
+	t.Cleanup(func() { box.Close() })
+	return func() (list []string) {
+		if err := box.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := box.Next(0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			var e struct{ Amount, Remaining json.Number }
+			if err := json.Unmarshal(row.Payload, &e); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, row.Topic+" "+e.Amount.String()+e.Remaining.String())
+		}
+		return list
+	}
+}
+
+// TestFlowIsNoMeasurementOfATank: an entry by hand is refused from before the tank's last
+// measurement, which has it in. A flow has nothing in it.
+func TestFlowIsNoMeasurementOfATank(t *testing.T) {
+	b := &board{wakeStatus: make(chan struct{}, 1), log: zerolog.Nop()}
+	edgeOf(t, b)
+	now := time.Now()
+	refill := event.Event{Type: event.Refilled, Tank: "A", Amount: physic.KiloGram, OccurredAt: now.Add(-time.Minute)}
+	b.reading(sensors.Reading{Tank: "A", Quantity: sensors.Flow, At: now})
+	if err := b.timely(&refill); err != nil {
+		t.Errorf("after a flow: %v", err)
+	}
+	b.reading(sensors.Reading{Tank: "A", Quantity: sensors.Content, At: now, Report: true})
+	if err := b.timely(&refill); err == nil {
+		t.Error("after a measurement: taken, and the measurement has it in")
 	}
 }
