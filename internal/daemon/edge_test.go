@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 	"periph.io/x/conn/v3/physic"
 
@@ -65,6 +66,32 @@ func edgeOf(t *testing.T, b *board) (held func() []string) {
 			list = append(list, row.Topic+" "+e.Amount.String()+e.Remaining.String())
 		}
 		return list
+	}
+}
+
+// TestRefusedBookingIsMadeLater: what an outbox without room refuses was consumed all the
+// same. It goes with the next booking, before the snapshot that has it in.
+func TestRefusedBookingIsMadeLater(t *testing.T) {
+	b := &board{wakeStatus: make(chan struct{}, 1), log: zerolog.Nop()}
+	edgeOf(t, b)
+	b.outbox.Close()
+	at := time.Now()
+	content := func(grams, consumed, refilled physic.Mass, report bool) {
+		at = at.Add(time.Second)
+		b.reading(sensors.Reading{Tank: "A", Quantity: sensors.Content, At: at, Report: report, Remaining: grams * physic.Gram,
+			Consumed: consumed * physic.Gram, Refilled: refilled * physic.Gram})
+	}
+	content(500, 0, 0, true)
+	content(450, 50, 0, true)
+	content(850, 10, 400, true)
+	held := edgeOf(t, b)
+	content(849, 0, 0, false)
+	content(840, 0, 0, true)
+	content(830, 10, 0, true)
+	want := []string{event.Consumed.String() + " 60", event.Refilled.String() + " 400", event.Measured.String() + " 840",
+		event.Consumed.String() + " 10", event.Measured.String() + " 830"}
+	if diff := cmp.Diff(want, held()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
