@@ -35,7 +35,7 @@ func TestRestIsBookedBeforeTheSnapshot(t *testing.T) {
 	l := newTestLayout()
 	flow := channelOf(t, l, Spec{Tank: "A", Name: "flow", Driver: DriverSFM, Interval: time.Second}, &script{value: 1e-3})
 	tank := l.shared.tallies["A"]
-	tank.add(0.010, true, time.Now())
+	tank.add(0.010, true, false, time.Now())
 	booked := make(chan physic.Mass, 1)
 	p, err := NewPoller([]Bus{{Name: "m", Channels: []Channel{*flow}}}, Options{OnReading: func(r Reading) {
 		if tank.booking.TryLock() {

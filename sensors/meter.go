@@ -45,30 +45,49 @@ type tally struct {
 	booked time.Time  // when an amount was last taken
 	at     time.Time  // of the newest sample
 	fresh  time.Duration
-	flows  bool // at that time, more than the noise
+	flows  bool      // at that time, more than the noise
+	late   time.Time // since when an amount stands that a snapshot may have in; zero: none does
 }
 
-// add notes what has flowed since the sample before.
-func (t *tally) add(kg float64, flows bool, at time.Time) {
+// add notes what has flowed since the sample before; late says that this is long ago,
+// and the tank may have been reported meanwhile.
+func (t *tally) add(kg float64, flows, late bool, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.booked.IsZero() {
 		t.booked = at
 	}
 	t.kg, t.flows, t.at = max(t.kg+kg, -meterDebt), flows, at
+	if late && t.late.IsZero() {
+		t.late = at
+	}
 }
 
 // take gives what is to be booked now, in kilograms of whole milligrams; 0 for nothing.
-// all takes whatever there is.
+// all takes whatever there is, for a snapshot that follows. A late amount waits for one,
+// for MeterEvery: booked by itself it would be subtracted from a snapshot that has it in.
 func (t *tally) take(now time.Time, all bool) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch {
+	case all:
+		t.late = time.Time{}
+	case !t.late.IsZero() && now.Sub(t.late) < MeterEvery:
+		return 0
+	}
 	if t.kg < meterLeast || !all && t.kg < MeterQuantum && now.Sub(t.booked) < MeterEvery {
 		return 0
 	}
 	kg := math.Floor(t.kg/meterLeast) * meterLeast
 	t.kg, t.booked = t.kg-kg, now
 	return kg
+}
+
+// waits reports whether a late amount waits for a snapshot.
+func (t *tally) waits() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.late.IsZero()
 }
 
 // flow is what the meters say of the tank.
@@ -127,11 +146,12 @@ const noFlow = 1e-5 / 60
 
 // refine makes a flow of the reading, and an amount where one is due.
 func (m *meter) refine(r *Reading) error {
+	late := m.lastAt.IsZero() || r.At.Sub(m.lastAt) > m.gap
 	flowed, err := m.flowed(r)
 	if err != nil {
 		return err
 	}
-	m.tally.add(flowed, math.Abs(r.Value) > noFlow, r.At)
+	m.tally.add(flowed, math.Abs(r.Value) > noFlow, late && flowed > 0, r.At)
 	m.last, m.lastAt = r.Value, r.At
 	r.Report = false
 	r.Consumed = massOf(m.tally.take(r.At, false))

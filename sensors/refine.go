@@ -163,14 +163,15 @@ func (r *refiner) refine(reading *Reading) error {
 			r.trend.Reset() // a step is no rate
 		}
 	}
+	t := r.shared.tallies[r.tank]
 	if r.report != nil {
-		if reading.Consumed+reading.Refilled+reading.Removed > 0 {
+		if reading.Consumed+reading.Refilled+reading.Removed > 0 || t != nil && t.waits() {
 			r.report.Demand() // the snapshot that has it in goes with it
 		}
 		cause, _ := r.report.Take(reading.Value, verdict, at)
 		reading.Report = cause != signal.CauseNone
 	}
-	if t := r.shared.tallies[r.tank]; t != nil && reading.Report {
+	if t != nil && reading.Report {
 		reading.Consumed += massOf(t.take(reading.At, true)) // before the snapshot that has it in
 	}
 	return nil
