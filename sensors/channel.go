@@ -68,7 +68,7 @@ type Channel struct {
 	Rest   func(now time.Time) (r Reading, ok bool)
 	// Faulted, which may be nil, is told when the state becomes fault, stale or missing.
 	Faulted func()
-	// Booking, which may be nil, is held from Refine until OnReading has returned: by
+	// Booking, which may be nil, is held from Refine or Rest until OnReading has returned: by
 	// channels of one tank whose bookings must not overtake one another.
 	Booking *sync.Mutex
 }
@@ -198,8 +198,11 @@ func (s *status) expire(now time.Time) (changed bool) {
 		return false
 	}
 	reason := s.last
-	if reason == "" {
+	switch reason {
+	case "":
 		reason = ReasonNoReading
+	case ReasonStarting: // of the probe that it waits for; its own start is over
+		reason = ReasonAuxiliary
 	}
 	return s.enter(StateStale, reason, fmt.Sprintf("no good reading for %s", s.staleAfter), now)
 }

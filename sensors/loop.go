@@ -231,13 +231,21 @@ func (b *busLoop) finish(r result, now time.Time) {
 // rest hands over what the channels' refiners still keep.
 func (b *busLoop) rest() {
 	for _, l := range b.lines {
-		if l.reader.channel.Rest == nil {
-			continue
+		if l.reader.channel.Rest != nil {
+			b.handOver(&l.reader.channel)
 		}
-		if r, ok := l.reader.channel.Rest(time.Now()); ok {
-			r.Tank, r.Name = l.reader.channel.Tank, l.reader.channel.Name
-			b.poller.o.OnReading(r)
-		}
+	}
+}
+
+// handOver is rest of one channel. Other buses may still be at their last readings.
+func (b *busLoop) handOver(c *Channel) {
+	if c.Booking != nil {
+		c.Booking.Lock()
+		defer c.Booking.Unlock()
+	}
+	if r, ok := c.Rest(time.Now()); ok {
+		r.Tank, r.Name = c.Tank, c.Name
+		b.poller.o.OnReading(r)
 	}
 }
 

@@ -22,6 +22,11 @@ const (
 // meterLeast is the least that an event is made of, in kilograms: a milligram.
 const meterLeast = 1e-6
 
+// meterDebt is how much may stand against what flows, in kilograms: noise around no flow
+// adds up to less in a day. More is an error of the meter's zero: 0.02 slm make 40 g a
+// day, and weeks of rest would hide what is drawn after them.
+const meterDebt = 1e-3
+
 // MeterSpec says what a pulse of a flow meter is.
 type MeterSpec struct {
 	PulsesPerLitre  float64 // of gas as it is in the line
@@ -36,34 +41,53 @@ type tally struct {
 	booking sync.Mutex
 
 	mu     sync.Mutex // guards what follows
-	kg     float64    // may be below zero: noise around no flow adds up to nothing
+	kg     float64    // may be below zero, to -meterDebt: noise around no flow adds up to nothing
 	booked time.Time  // when an amount was last taken
 	at     time.Time  // of the newest sample
 	fresh  time.Duration
-	flows  bool // at that time, more than the noise
+	flows  bool      // at that time, more than the noise
+	late   time.Time // since when an amount stands that a snapshot may have in; zero: none does
 }
 
-// add notes what has flowed since the sample before.
-func (t *tally) add(kg float64, flows bool, at time.Time) {
+// add notes what has flowed since the sample before; late says that this is long ago,
+// and the tank may have been reported meanwhile.
+func (t *tally) add(kg float64, flows, late bool, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.booked.IsZero() {
 		t.booked = at
 	}
-	t.kg, t.flows, t.at = t.kg+kg, flows, at
+	t.kg, t.flows, t.at = max(t.kg+kg, -meterDebt), flows, at
+	if late && t.late.IsZero() {
+		t.late = at
+	}
 }
 
 // take gives what is to be booked now, in kilograms of whole milligrams; 0 for nothing.
-// all takes whatever there is.
+// all takes whatever there is, for a snapshot that follows. A late amount waits for one,
+// for MeterEvery: booked by itself it would be subtracted from a snapshot that has it in.
 func (t *tally) take(now time.Time, all bool) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch {
+	case all:
+		t.late = time.Time{}
+	case !t.late.IsZero() && now.Sub(t.late) < MeterEvery:
+		return 0
+	}
 	if t.kg < meterLeast || !all && t.kg < MeterQuantum && now.Sub(t.booked) < MeterEvery {
 		return 0
 	}
 	kg := math.Floor(t.kg/meterLeast) * meterLeast
 	t.kg, t.booked = t.kg-kg, now
 	return kg
+}
+
+// waits reports whether a late amount waits for a snapshot.
+func (t *tally) waits() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.late.IsZero()
 }
 
 // flow is what the meters say of the tank.
@@ -106,6 +130,9 @@ func (l *layout) meter(s *Spec, c *Channel) error {
 		m.pulses, err = signal.NewCounter[uint64](signal.CounterOptions[uint64]{MaxRate: maxPulseRate})
 		m.boot = "process" // the total begins anew with each process, and goes on through everything else
 		errs = append(errs, err, l.meterFaults(&s.Meter))
+		if err == nil {
+			m.pulses.Seed(0, 0) // so that what is counted before the first good reading counts
+		}
 	}
 	c.Refine, c.Rest, c.Booking = m.refine, m.rest, &m.tally.booking
 	return errors.Join(errs...)
@@ -119,11 +146,12 @@ const noFlow = 1e-5 / 60
 
 // refine makes a flow of the reading, and an amount where one is due.
 func (m *meter) refine(r *Reading) error {
+	late := m.lastAt.IsZero() || r.At.Sub(m.lastAt) > m.gap
 	flowed, err := m.flowed(r)
 	if err != nil {
 		return err
 	}
-	m.tally.add(flowed, math.Abs(r.Value) > noFlow, r.At)
+	m.tally.add(flowed, math.Abs(r.Value) > noFlow, late && flowed > 0, r.At)
 	m.last, m.lastAt = r.Value, r.At
 	r.Report = false
 	r.Consumed = massOf(m.tally.take(r.At, false))

@@ -121,9 +121,8 @@ func (c *chain) calibrate(s *Spec, signal Signal) error {
 	if s.Tank == "" {
 		return err
 	}
-	least, most := scale.Ends()
 	var boundsErr error
-	c.bounds, boundsErr = s.bounds(least, most, slackOf(signal))
+	c.bounds, boundsErr = s.bounds(scale, signal)
 	return errors.Join(err, boundsErr)
 }
 
@@ -157,13 +156,31 @@ func (l *layout) need(from Source, what Quantity) error {
 	return nil
 }
 
-// bounds are those of the quantity that a tank's sensor measures, which its scale gives
-// from least to most. A mass is bounded above by the capacity where that is known;
-// what a pressure or a level can be at most, the model knows.
-func (s *Spec) bounds(least, most, slack float64) (bounds, error) {
-	if s.Model.Kind != ModelLinear {
-		return bounds{least: least, most: most, slack: slack * (most - least)}, nil
+// bounds are those of the quantity that a tank's sensor measures. A mass is bounded above
+// by the capacity where that is known. What a pressure or a level can be, the model knows;
+// a sensor with a span gives no more than there is at its ends, but the points of a
+// calibration are no ends: they lie where somebody could bring the tank.
+func (s *Spec) bounds(scale Scale, signal Signal) (bounds, error) {
+	least, most := scale.Ends()
+	if s.Model.Kind == ModelLinear {
+		return s.massBounds(least, most, slackOf(signal))
 	}
+	b := unbounded
+	switch {
+	case signal == SignalRatiometric || signal == SignalLoop:
+		low, high := scale.line(0), scale.line(1)
+		least, most = min(low, high), max(low, high)
+		b.least, b.most = least, most
+	case s.Model.Kind == ModelStrapping && len(s.Model.Levels) == 0: // a volume of liquid
+		b.least = 0
+	}
+	b.slack = slackOf(signal) * (most - least)
+	return b, nil
+}
+
+// massBounds are those of a mass that is measured itself, by a scale that ends at least
+// and most.
+func (s *Spec) massBounds(least, most, slack float64) (bounds, error) {
 	limit, capacity := kilograms(maxRemaining), kilograms(s.Capacity)
 	switch {
 	case least < 0 || most > limit || capacity < 0 || capacity > limit:
@@ -269,10 +286,10 @@ func (w *WireSpec) law(signal Signal, in []Input, u unit) law {
 
 // physicalUnit is how people read what the channel's sensor measures.
 func physicalUnit(s *Spec, d *device) unit {
-	if d.gives == Flow {
+	if d.gives == Flow && s.Driver != DriverPulse {
 		return gramsAMinute
 	}
-	if s.Tank != "" {
+	if s.Tank != "" && d.gives != Flow {
 		return s.Model.Kind.unit()
 	}
 	switch s.Measures {

@@ -150,11 +150,10 @@ func (r *refiner) refine(reading *Reading) error {
 		r.shared.set(r.probe, reading.Value, reading.At, reading.Why)
 		return nil
 	}
-	if reading.Suspect && verdict.Why == "" { // what came with the reading is a change of quality too
-		verdict = signal.Verdict{Grade: signal.Suspect, Why: signal.Why(reading.Why)}
-	}
+	verdict = quality(reading, verdict)
 	if r.ratchet != nil {
 		r.derive(reading, verdict, at)
+		verdict = quality(reading, verdict)
 	}
 	if r.trend != nil {
 		fall, _ := r.trend.Take(reading.Value, verdict, at)
@@ -163,17 +162,27 @@ func (r *refiner) refine(reading *Reading) error {
 			r.trend.Reset() // a step is no rate
 		}
 	}
+	t := r.shared.tallies[r.tank]
 	if r.report != nil {
-		if reading.Consumed+reading.Refilled+reading.Removed > 0 {
+		if reading.Consumed+reading.Refilled+reading.Removed > 0 || t != nil && t.waits() {
 			r.report.Demand() // the snapshot that has it in goes with it
 		}
 		cause, _ := r.report.Take(reading.Value, verdict, at)
 		reading.Report = cause != signal.CauseNone
 	}
-	if t := r.shared.tallies[r.tank]; t != nil && reading.Report {
+	if t != nil && reading.Report {
 		reading.Consumed += massOf(t.take(reading.At, true)) // before the snapshot that has it in
 	}
 	return nil
+}
+
+// quality is the verdict with what else is known of the reading: that is a change of
+// quality too.
+func quality(reading *Reading, v signal.Verdict) signal.Verdict {
+	if reading.Suspect && v.Why == "" {
+		return signal.Verdict{Grade: signal.Suspect, Why: signal.Why(reading.Why)}
+	}
+	return v
 }
 
 // judge says whether the number can be believed.

@@ -422,3 +422,34 @@ func TestFC43FastLeakIsNoticed(t *testing.T) {
 		t.Errorf("noticed at %s, want within ten minutes of 24h", noticed)
 	}
 }
+
+// TestGapIsToldOnce: what was used while nobody measured is told as suspect; the reading
+// after it, which is good, is told too, so that the account does not stay suspect.
+func TestGapIsToldOnce(t *testing.T) {
+	in := &script{value: 2.5}
+	s := transducer(1000 * physic.Gram)
+	s.Tank, s.Interval = "A", 10*time.Second
+	s.Refine.Report = &ReportSpec{Deadband: 5e-3, Heartbeat: time.Hour}
+	s.Refine.Consumption = &ConsumptionSpec{Deadband: 20e-3, RefillAbove: 100e-3, Settle: time.Minute}
+	st := standOf(t, channelOf(t, newTestLayout(), s, in))
+	told := ""
+	for at := time.Duration(0); at < time.Hour; at += 10 * time.Second {
+		if at >= 10*time.Minute && at < 40*time.Minute {
+			in.value = 2.3 // 50 g less
+			continue
+		}
+		r, err := st.read(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Report {
+			told = "good"
+			if r.Suspect {
+				told = string(r.Why)
+			}
+		}
+	}
+	if told != "good" {
+		t.Errorf("the last report is %q, and all has been well for half an hour", told)
+	}
+}

@@ -93,14 +93,19 @@ func (s Scale) Of(at float64) (float64, error) {
 	if s.slack >= 0 && at > last.At+s.slack {
 		return 0, &Fault{Reason: ReasonOverRange, Detail: fmt.Sprintf("%.6g is above the calibration, which ends at %.6g", at, last.At)}
 	}
+	q := s.line(at)
+	if math.IsNaN(q) || math.IsInf(q, 0) {
+		return 0, &Fault{Reason: ReasonNotFinite, Detail: fmt.Sprintf("calibration gives %v at %v", q, at)}
+	}
+	return q, nil
+}
+
+// line is the straight line at a place; beyond the ends that of the points there.
+func (s Scale) line(at float64) float64 {
 	i := 1
 	for i < len(s.points)-1 && at > s.points[i].At {
 		i++
 	}
 	a, b := s.points[i-1], s.points[i]
-	q := a.Is + (at-a.At)/(b.At-a.At)*(b.Is-a.Is)
-	if math.IsNaN(q) || math.IsInf(q, 0) {
-		return 0, &Fault{Reason: ReasonNotFinite, Detail: fmt.Sprintf("calibration gives %v at %v", q, at)}
-	}
-	return q, nil
+	return a.Is + (at-a.At)/(b.At-a.At)*(b.Is-a.Is)
 }

@@ -68,6 +68,7 @@ type board struct {
 	entries    entries       // by hand, that wait for their answer
 	ingest     *ingest.Ingest
 	measured   measuredTanks
+	owed       owed
 
 	announced    announcements
 	ledgerAlarms alarmBoard

@@ -42,7 +42,12 @@ func (b *board) reading(r sensors.Reading) {
 	if r.Tank == "" {
 		return // it serves the models of others
 	}
-	b.measured.note(r.Tank, r.At)
+	if r.Quantity == sensors.Content {
+		b.measured.note(r.Tank, r.At)
+	}
+	if r.Quantity == sensors.Content && r.Report || r.Consumed+r.Refilled > 0 {
+		b.owed.add(&r)
+	}
 	drafts := booked(&r)
 	keep := b.append
 	if len(drafts) == 0 {
@@ -60,8 +65,42 @@ func (b *board) reading(r sensors.Reading) {
 		return
 	}
 	if err := keep(drafts...); err != nil {
+		b.owed.note(&r)
 		b.log.Debug().Err(err).Str("tank", r.Tank).Msg("reading not kept") // the outbox logs the trouble on change and counts it
 	}
+}
+
+// owed is what was consumed from and refilled into tanks and is no event yet, because the
+// outbox had no room for it. It goes with the tank's next booking or report, and ahead of
+// the snapshot that has it in. A process that stops before loses it; the outbox's alarm
+// stands then. Where the outcome of a commit is not known the process ends (storeFailed),
+// so nothing is booked twice.
+type owed struct {
+	mu sync.Mutex
+	of map[string]debt // by tank: the sensors of one tank come here one at a time
+}
+
+type debt struct{ consumed, refilled physic.Mass }
+
+// add gives a reading what its tank is owed.
+func (o *owed) add(r *sensors.Reading) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r.Consumed, r.Refilled = r.Consumed+o.of[r.Tank].consumed, r.Refilled+o.of[r.Tank].refilled
+	delete(o.of, r.Tank)
+}
+
+// note keeps what a reading has booked in vain.
+func (o *owed) note(r *sensors.Reading) {
+	if r.Consumed+r.Refilled == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of == nil {
+		o.of = map[string]debt{}
+	}
+	o.of[r.Tank] = debt{r.Consumed, r.Refilled}
 }
 
 // booked are the events of what a reading has made certain.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -60,6 +61,9 @@ func calibrateOf(s *config.Sensor, spec *sensors.Spec) error {
 	if want := UnitOf(s.Quantity()); r.Unit != want || string(r.Signal) != s.Signal || r.Driver != s.Driver {
 		return fmt.Errorf("calibration record %s is of %s by %s in %s, the sensor is %s by %s in %s",
 			s.CalibrationFile, r.Driver, r.Signal, r.Unit, s.Driver, s.Signal, want)
+	}
+	if name := cmp.Or(s.Name, s.Tank); r.Channel != name {
+		return fmt.Errorf("calibration record %s was made of %q, the sensor is %q", s.CalibrationFile, r.Channel, name)
 	}
 	if spec.Scale, err = r.Scale(); err != nil {
 		return fmt.Errorf("calibration record %s: %w", s.CalibrationFile, err)
