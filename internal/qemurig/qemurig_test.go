@@ -20,7 +20,6 @@ package qemurig
 import (
 	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,6 +27,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -87,7 +87,8 @@ func unable(t *testing.T, err error) {
 	t.Skip(err)
 }
 
-// ready sees that there are an emulator and a kernel, which it fetches once.
+// ready sees that there are an emulator and a kernel, which it fetches once. Who
+// wants a newer one removes the old one's directory.
 func (m machine) ready() (kernel string, err error) {
 	if _, err := exec.LookPath(m.emulator); err != nil {
 		return "", fmt.Errorf("%w (apt-get install qemu-system-arm)", err)
@@ -119,13 +120,15 @@ func (m machine) run(t *testing.T, kernel string) {
 	defer cancel()
 	// The board's time is counted in its instructions, four nanoseconds each, and
 	// leaps where it has nothing to do. So what this machine is busy with does not
-	// make a reading old, and waiting costs nothing.
+	// make a reading old, and waiting costs nothing. It has one processor: of two, the
+	// emulator would run one after the other, and some kernels stand still then.
 	args := append(slices.Clone(m.flags), "-accel", "tcg", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm", "-smp", "1", "-m", "512",
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", initrd,
 		"-append", "console=ttyAMA0 panic=-1 quiet", "-display", "none", "-monitor", "none", "-serial", "stdio",
 		"-nic", "none", "-no-reboot")
 	cmd := exec.CommandContext(ctx, m.emulator, args...)
 	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it does not outlive the test
 	console, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +149,7 @@ func (m machine) run(t *testing.T, kernel string) {
 	case strings.HasPrefix(last, failed):
 		t.Errorf("%s: %s\n%s", m.arch, last, strings.Join(lines, "\n"))
 	default:
-		t.Errorf("%s: no last line within %s (%v, %v) %s\n%s", m.arch, limit, waitErr, errors.Join(ctx.Err()),
+		t.Errorf("%s: no last line within %s (%v) %s\n%s", m.arch, limit, waitErr,
 			complaints, strings.Join(lines, "\n"))
 	}
 }
