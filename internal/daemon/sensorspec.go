@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -64,10 +65,18 @@ func calibrateOf(s *config.Sensor, spec *sensors.Spec) error {
 	if spec.Scale, err = r.Scale(); err != nil {
 		return fmt.Errorf("calibration record %s: %w", s.CalibrationFile, err)
 	}
-	if s.Signal == config.SignalVoltage && s.VoltsMax == 0 { // not bounded by the config: it did not know the points
-		first, last := spec.Scale[0].At, spec.Scale[len(spec.Scale)-1].At
-		least, most := s.VoltsAround(voltsOf(min(first, last)), voltsOf(max(first, last)))
-		spec.Wire.VoltsMin, spec.Wire.VoltsMax = least.Float(), most.Float()
+	if s.Signal == config.SignalVoltage { // what the config does not bound: it did not know the points
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, p := range spec.Scale {
+			low, high = min(low, p.At), max(high, p.At)
+		}
+		least, most := s.VoltsAround(voltsOf(low), voltsOf(high))
+		if s.VoltsMin == 0 {
+			spec.Wire.VoltsMin = least.Float()
+		}
+		if s.VoltsMax == 0 {
+			spec.Wire.VoltsMax = most.Float()
+		}
 	}
 	return nil
 }
@@ -128,7 +137,7 @@ func fraction(p config.Percent) float64 { return float64(p) / 100_0000 }
 func refineOf(s *config.Sensor, capacity float64) (r sensors.RefineSpec) {
 	if f := s.Filter; f != nil {
 		r.Filter = &sensors.FilterSpec{Window: f.Window, Sigmas: f.Sigmas.Float(), Floor: f.Floor.SI(), MaxRate: f.MaxRate.SI(),
-			StuckAfter: time.Duration(f.StuckAfter), Coarse: coarse(s.Driver)}
+			StuckAfter: time.Duration(f.StuckAfter), Coarse: coarse(s)}
 	}
 	if p := s.Report; p != nil {
 		r.Report = &sensors.ReportSpec{Deadband: p.Deadband.SI(), Heartbeat: time.Duration(p.Heartbeat)}
@@ -158,8 +167,11 @@ func fastest(configured *config.MassRate, capacity float64) float64 {
 
 // coarse reports whether a chip's step is larger than its noise, so that a number that
 // stands still is no sign of a stuck one.
-func coarse(driver string) bool {
-	return driver == config.DriverDS18B20 || driver == config.DriverMCP3008 || driver == config.DriverSimulated
+func coarse(s *config.Sensor) bool {
+	if sim := s.Simulated; sim != nil {
+		return sim.Noise == 0 || sim.Noise < sim.LSB
+	}
+	return s.Driver == config.DriverDS18B20 || s.Driver == config.DriverMCP3008
 }
 
 func simulatedOf(sim *config.Simulated) sensors.SimulatedOptions {
@@ -171,9 +183,13 @@ func simulatedOf(sim *config.Simulated) sensors.SimulatedOptions {
 		AsleepAfter: time.Duration(sim.AsleepAfter), AsleepFor: time.Duration(sim.AsleepFor), AsleepPerHour: physic.Mass(sim.AsleepPerHour),
 		NoiseSigma: physic.Mass(sim.Noise), LSB: physic.Mass(sim.LSB), Seed: uint64(sim.Seed)}
 	for _, e := range sim.Events {
-		o.Events = append(o.Events, sensors.SimulatedEvent{At: time.Duration(e.At), For: time.Duration(e.For), Every: time.Duration(e.Every),
-			Do: sensors.SimulatedKind(e.Do), Rate: physic.Mass(e.Rate), To: physic.Mass(e.To.Of(sim.Full)), By: physic.Mass(e.By),
-			Sigma: physic.Mass(e.Sigma), Reason: sensors.Reason(e.Reason)})
+		event := sensors.SimulatedEvent{At: time.Duration(e.At), For: time.Duration(e.For), Every: time.Duration(e.Every),
+			Do: sensors.SimulatedKind(e.Do), Rate: physic.Mass(e.Rate), By: physic.Mass(e.By),
+			Sigma: physic.Mass(e.Sigma), Reason: sensors.Reason(e.Reason)}
+		if e.Do == config.DoRefill { // of the others To is the default that it has
+			event.To = physic.Mass(e.To.Of(sim.Full))
+		}
+		o.Events = append(o.Events, event)
 	}
 	return o
 }
