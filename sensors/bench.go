@@ -28,6 +28,11 @@ type Bench struct {
 	close  func() error
 }
 
+// benchVoltsMin is the least voltage that a bench takes for a sensor's where no valid
+// range is known yet: below it a wire is off. Above it only the converter's end bounds
+// what is read, which its driver refuses.
+const benchVoltsMin = 0.01
+
 // OpenBench opens the input of a spec, whose Scale and Model are ignored. The error is
 // a *BusError, a *Fault of the chip, or says what is wrong with the spec.
 func OpenBench(ctx context.Context, s Spec, o OpenOptions) (*Bench, error) {
@@ -40,6 +45,12 @@ func OpenBench(ctx context.Context, s Spec, o OpenOptions) (*Bench, error) {
 	signal := s.Wire.Signal
 	if signal == "" {
 		signal = d.signal
+	}
+	if s.Wire.VoltsMin == 0 {
+		s.Wire.VoltsMin = benchVoltsMin
+	}
+	if s.Wire.VoltsMax == 0 {
+		s.Wire.VoltsMax = math.Inf(1)
 	}
 	if err := s.Wire.faults(signal, s.Device.Input); err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -94,7 +96,7 @@ func ParseRecord(text []byte) (*Record, error) {
 	if err := d.Decode(&r); err != nil {
 		return nil, fmt.Errorf("read calibration record: %w", err)
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF { // More does not mind a bracket
 		return nil, errors.New("read calibration record: something follows it")
 	}
 	if err := r.faults(); err != nil {
@@ -117,7 +119,8 @@ func LoadRecord(path string) (*Record, error) {
 }
 
 // Save writes the record to a file that is whole or not there, and never in the place
-// of another: an older one keeps its date in its name.
+// of another: an older one keeps its date in its name. A power cut, or a disk that is
+// full, leaves the old record in its place or the new one, and nothing else there.
 func (r *Record) Save(path string) error {
 	if err := r.faults(); err != nil {
 		return fmt.Errorf("calibration record: %w", err)
@@ -126,38 +129,92 @@ func (r *Record) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("write calibration record: %w", err)
 	}
+	if len(text) >= maxRecordBytes {
+		return fmt.Errorf("write calibration record: it would have more than %d bytes", maxRecordBytes)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write calibration record: %w", err)
 	}
-	if old, err := os.Stat(path); err == nil {
-		aside := path + "." + old.ModTime().UTC().Format("20060102T150405.000000000")
-		if err := os.Rename(path, aside); err != nil {
-			return fmt.Errorf("keep the calibration before: %w", err)
-		}
+	if err := writeSynced(path, append(text, '\n')); err != nil {
+		return fmt.Errorf("write calibration record: %w", err)
 	}
-	return writeSynced(path, append(text, '\n'))
+	return nil
 }
 
-// writeSynced writes a file by way of another, with its directory synced: a power cut
-// leaves it whole or absent.
+// writeSynced writes a file by way of another, with its directory synced. What stands
+// there gets a second name before the new one takes the first: there is no instant
+// without a record.
 func writeSynced(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
 	if err != nil {
-		return fmt.Errorf("write calibration record: %w", err)
+		return err
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("write calibration record: %w", err)
+	if err := errors.Join(keepAside(path), syncDir(path)); err != nil {
+		return fmt.Errorf("keep the calibration before: %w", err)
 	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(path)
+}
+
+// syncDir makes the names beside a file durable.
+func syncDir(path string) error {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return fmt.Errorf("write calibration record: %w", err)
+		return err
 	}
-	defer dir.Close()
-	return dir.Sync()
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// maxSameInstant bounds how many records of one instant are kept.
+const maxSameInstant = 100
+
+// keepAside gives the file at path, if there is one, a second name that nobody has: its
+// date, and a number where that is taken. A file system without second names (FAT) gets
+// a copy.
+func keepAside(path string) error {
+	old, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	aside := path + "." + old.ModTime().UTC().Format("20060102T150405.000000000")
+	for n := range maxSameInstant {
+		name := aside
+		if n > 0 {
+			name = fmt.Sprintf("%s-%d", aside, n)
+		}
+		err := os.Link(path, name)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			err = copyNew(path, name)
+		}
+		if taken, statErr := os.Stat(name); err == nil || statErr == nil && os.SameFile(old, taken) {
+			return nil // or it was kept before a power cut
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s and %d more have that name", aside, maxSameInstant-1)
+}
+
+// copyNew copies a file to a name that nobody has.
+func copyNew(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -51,7 +52,7 @@ func (c *sensorsCalibrateCmd) Run(s *terminal) error {
 	if err := c.alone(s, cfg); err != nil {
 		return err
 	}
-	bench, err := sensors.OpenBench(s.ctx, spec, sensors.OpenOptions{})
+	bench, err := sensors.OpenBench(s.ctx, spec, sensors.OpenOptions{OpenBus: s.openBus})
 	if err != nil {
 		return err
 	}
@@ -104,14 +105,14 @@ func (c *sensorsCalibrateCmd) alone(s *terminal, cfg *config.Config) error {
 // points asks for one point after the other.
 func (c *sensorsCalibrateCmd) points(s *terminal, bench *sensors.Bench, kind config.Kind, record *sensors.Record) error {
 	fmt.Fprintf(s.stdout, "%s at %s. Bring it to a known %s, let it settle, and type it with its unit.\n", record.Channel, bench.Place, kind)
-	in := bufio.NewScanner(s.stdin)
+	in := answersOf(s)
 	for {
 		fmt.Fprintf(s.stdout, "point %d (empty: done): ", len(record.Points)+1)
-		if !in.Scan() || strings.TrimSpace(in.Text()) == "" {
+		said, err := in.next(s.ctx)
+		if err != nil || said == "" {
 			fmt.Fprintln(s.stdout)
-			return in.Err()
+			return err
 		}
-		said := strings.TrimSpace(in.Text())
 		var q config.Quantity
 		if err := q.UnmarshalText([]byte(said)); err != nil || q.Kind != kind {
 			if err == nil {
@@ -122,7 +123,7 @@ func (c *sensorsCalibrateCmd) points(s *terminal, bench *sensors.Bench, kind con
 		}
 		steady, err := bench.Settle(s.ctx, c.Reads, c.Every)
 		if s.ctx.Err() != nil {
-			return s.ctx.Err()
+			return errInterrupted
 		}
 		if err != nil {
 			s.complain(fmt.Errorf("the sensor does not read: %w", err))
@@ -137,6 +138,43 @@ func (c *sensorsCalibrateCmd) points(s *terminal, bench *sensors.Bench, kind con
 			}
 		}
 		fmt.Fprintf(s.stdout, "  raw %d, %.6g %s (%d reads, spread %.3g)\n", steady.Raw, steady.At, record.Over, steady.Reads, steady.Spread)
+	}
+}
+
+var errInterrupted = errors.New("interrupted: nothing is written, and the calibration stays as it is")
+
+// answers are the lines that somebody types. A read of a terminal cannot be cancelled,
+// so a goroutine of its own waits for it, which an interrupt leaves behind.
+type answers struct {
+	lines <-chan string
+	err   <-chan error
+}
+
+func answersOf(s *terminal) answers {
+	lines, ended := make(chan string), make(chan error, 1)
+	go func() {
+		in := bufio.NewScanner(s.stdin)
+		for in.Scan() {
+			select {
+			case lines <- strings.TrimSpace(in.Text()):
+			case <-s.ctx.Done():
+				return
+			}
+		}
+		ended <- in.Err()
+	}()
+	return answers{lines, ended}
+}
+
+// next gives the next line without the spaces around it, "" where there is none.
+func (a answers) next(ctx context.Context) (string, error) {
+	select {
+	case line := <-a.lines:
+		return line, nil
+	case err := <-a.err:
+		return "", err
+	case <-ctx.Done():
+		return "", errInterrupted
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"periph.io/x/conn/v3/i2c"
 
 	"oxyd/internal/config"
 )
@@ -58,6 +59,7 @@ type terminal struct {
 	ctx            context.Context
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	openBus        func(name string) (i2c.BusCloser, error) // nil: the kernel's
 }
 
 // Run does what args ask for, without the program's name in them, and gives the

@@ -53,6 +53,10 @@ func TestMain(m *testing.M) {
 //	publish TYPE TANK JSON apply an event as if it had come over MQTT
 //	env-ids                set ID1, ID2 … to the ids in quarantine, oldest first
 //	safe stdout            want no character in it that would steer a terminal
+//	json stdout            want one JSON document in it
+//	answers SOCKET         wait until a daemon there has read its channels
+//
+// and the condition buses, where this machine has I2C buses.
 func TestScripts(t *testing.T) {
 	s := &stand{running: map[string]*daemonStub{}}
 	testscript.Run(t, testscript.Params{
@@ -67,8 +71,16 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOUR_AGO_FRACTION", at.Add(time.Second/4).Format(time.RFC3339Nano))
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "buses" {
+				return false, fmt.Errorf("there is no condition %s", name)
+			}
+			found, err := filepath.Glob("/dev/i2c-*")
+			return len(found) > 0, err
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"daemon": s.daemon, "poison": s.poison, "notify": s.notify, "publish": s.publish, "env-ids": s.ids, "safe": safe,
+			"answers": answersAt, "json": isJSON,
 		},
 	})
 }
@@ -103,7 +115,7 @@ func startDaemon(dir, mode string) (*daemonStub, error) {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // what a killed daemon leaves behind
-	board := web.Board{Version: "test", Source: "ctl-1", Account: account,
+	board := web.Board{Version: "test", Source: "ctl-1", Account: account, Node: func() any { return struct{}{} },
 		Status: func() (any, error) {
 			s, err := account.Status()
 			redelivery := "72h"

@@ -36,7 +36,7 @@ type sensorsReadCmd struct {
 
 // Help is the long text of `oxyd sensors read --help`.
 func (sensorsReadCmd) Help() string {
-	return "A running daemon is running, for two programs must not share a chip. Where none runs, the chips are read from here, and nothing is published or kept.\n\nRAW is the chip's own number. WIRE is what stands on the sensor's wire, QUANTITY what the sensor measures, VALUE what is made of it; they are of the last read as far as it came, VALUE of the last good one, AGE ago."
+	return "A running daemon is asked, for two programs must not share a chip. Where none runs, the chips are read from here, and nothing is published or kept.\n\nRAW is the chip's own number. WIRE is what stands on the sensor's wire, QUANTITY what the sensor measures, VALUE what is made of it; they are of the last read as far as it came, VALUE of the last good one, AGE ago."
 }
 
 // reading is where the channels come from: a daemon, or the chips themselves.
@@ -101,6 +101,9 @@ func (c *sensorsReadCmd) render(ctx context.Context, from reading) ([]byte, erro
 	}
 	var b bytes.Buffer
 	if c.JSON {
+		if list == nil {
+			list = []daemon.SensorDocument{} // none is an array too
+		}
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		err = e.Encode(list)

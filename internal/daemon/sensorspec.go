@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -68,10 +69,18 @@ func calibrateOf(s *config.Sensor, spec *sensors.Spec) error {
 	if spec.Scale, err = r.Scale(); err != nil {
 		return fmt.Errorf("calibration record %s: %w", s.CalibrationFile, err)
 	}
-	if s.Signal == config.SignalVoltage && s.VoltsMax == 0 { // not bounded by the config: it did not know the points
-		first, last := spec.Scale[0].At, spec.Scale[len(spec.Scale)-1].At
-		least, most := s.VoltsAround(voltsOf(min(first, last)), voltsOf(max(first, last)))
-		spec.Wire.VoltsMin, spec.Wire.VoltsMax = least.Float(), most.Float()
+	if s.Signal == config.SignalVoltage { // what the config does not bound: it did not know the points
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, p := range spec.Scale {
+			low, high = min(low, p.At), max(high, p.At)
+		}
+		least, most := s.VoltsAround(voltsOf(low), voltsOf(high))
+		if s.VoltsMin == 0 {
+			spec.Wire.VoltsMin = least.Float()
+		}
+		if s.VoltsMax == 0 {
+			spec.Wire.VoltsMax = most.Float()
+		}
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ type telemetryDocument struct {
 }
 
 // sendTelemetry sends what is cheap to know and cheap to lose: the board's own
-// temperatures, and what the auxiliary probes measure.
-func (b *board) sendTelemetry(ctx context.Context) error {
+// temperatures, in zones, and what the auxiliary probes measure.
+func (b *board) sendTelemetry(ctx context.Context, zones string) error {
 	every := time.Duration(b.cfg.Telemetry.Interval)
 	if every <= 0 {
 		return nil
@@ -41,7 +41,7 @@ func (b *board) sendTelemetry(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		list := boardTemperatures(thermalZones, time.Now())
+		list := boardTemperatures(zones, time.Now())
 		if b.poller != nil {
 			list = append(list, probeTelemetry(b.poller.States(), 2*every)...)
 		}
