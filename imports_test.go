@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"oxyd/internal/boltfile":              {},
 	"oxyd/internal/boltfile/boltfiletest": {"oxyd/internal/boltfile"},
 	"oxyd/internal/clock":                 {},
+	"oxyd/internal/clock/clocktest":       {},
 	"oxyd/internal/outbox":                {"oxyd/internal/event", "oxyd/internal/boltfile"},
 	"oxyd/internal/config":                {"oxyd/internal/event"},
 	"oxyd/internal/web":                   {"oxyd/internal/event", "oxyd/ledger"},

@@ -6,6 +6,8 @@
 //	                          the same subscriber that acknowledges at once
 //	go run ./bench process    start to first reading, and resident memory of an idle
 //	                          all-in-one process, from a built program
+//	go run ./bench wear       processor time and bytes written of a built program with
+//	                          simulated channels at 1 Hz, and what a day of it is
 //
 // The figures are printed as they are, with ratios; nothing is judged here. The
 // benchmarks of single packages are Go benchmarks beside their tests.
@@ -47,9 +49,9 @@ func main() {
 	daemon.TuneMemory() // as the program that is measured
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	run := map[string]func(context.Context) error{"delivery": delivery, "process": process}[flag.Arg(0)]
+	run := map[string]func(context.Context) error{"delivery": delivery, "process": process, "wear": wear}[flag.Arg(0)]
 	if run == nil {
-		fmt.Fprintln(os.Stderr, "usage: bench [flags] delivery|process")
+		fmt.Fprintln(os.Stderr, "usage: bench [flags] delivery|process|wear")
 		os.Exit(2)
 	}
 	if err := run(ctx); err != nil {

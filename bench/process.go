@@ -28,9 +28,9 @@ func process(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "oxyd")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
+	program, err := build(ctx, dir)
+	if err != nil {
+		return err
 	}
 	config := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(config, []byte(processConfig(dir)), 0o600); err != nil {
@@ -42,6 +42,15 @@ func process(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// build builds the program that is in the current directory.
+func build(ctx context.Context, dir string) (program string, err error) {
+	program = filepath.Join(dir, "oxyd")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return program, nil
 }
 
 func processConfig(dir string) string {

@@ -115,7 +115,7 @@ func (b *batch) document(a *account) (Balance, error) {
 		asOf = max(asOf, s.stamp)
 	}
 	doc.AsOf = timeOf(asOf)
-	doc.Stale = doc.MeasuredAt == nil || b.l.opt.Now().Sub(*doc.MeasuredAt) > b.l.opt.StaleAfter
+	doc.Stale = b.l.isStale(a.id, doc.MeasuredAt)
 	if suspect {
 		doc.Quality = "suspect"
 		doc.Flags = append(doc.Flags, "suspect")

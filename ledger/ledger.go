@@ -114,7 +114,10 @@ type Options struct {
 	Notify []string // kinds of notices to keep for whoever tells people (out.go); nil: none
 
 	Now func() time.Time // wall clock; nil: time.Now
-	Log zerolog.Logger
+	// Synced reports whether Now can be believed; nil: it can. While it cannot,
+	// nothing goes from history for its age.
+	Synced func() bool
+	Log    zerolog.Logger
 }
 
 func (o *Options) fill() {
@@ -164,6 +167,7 @@ type Ledger struct {
 	changed chan struct{} // closed and replaced after each commit
 	touched map[string]bool
 	twins   map[string]int64 // sources that looked like two boards, and when
+	clocks  clocks
 }
 
 var buckets = []string{"meta", "journal", "entries", "ids", "seen", "runs", "skipped", "moves", "tanks", "heads",
@@ -184,7 +188,7 @@ func Open(o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{file: file, opt: o, cfg: map[string]Tank{}, changed: make(chan struct{}), touched: map[string]bool{}, twins: map[string]int64{}}
+	l := &Ledger{file: file, opt: o, cfg: map[string]Tank{}, changed: make(chan struct{}), touched: map[string]bool{}, twins: map[string]int64{}, clocks: newClocks(o.Now())}
 	for _, t := range o.Tanks {
 		l.cfg[t.ID] = t
 	}
@@ -237,6 +241,7 @@ func (l *Ledger) Apply(deliveries []Delivery) ([]Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply %d deliveries: %w", len(deliveries), err)
 	}
+	l.noteClocks(deliveries, results)
 	return results, nil
 }
 

@@ -429,15 +429,6 @@ func TestRetainedIsNoNewFact(t *testing.T) {
 	r.want("balance", r.balance("A"), "80 g")
 }
 
-func TestFC48ClockInTheFuture(t *testing.T) {
-	r := newRig(t)
-	r.send("measured", fmt.Sprintf(`{"event_id":"1","tank":"A","source":"dev","epoch":1,"seq":1,"remaining":500,"occurred_at":%q}`,
-		noon.Add(24*time.Hour).Format(time.RFC3339)))
-	r.send("measured", fmt.Sprintf(`{"event_id":"2","tank":"A","source":"dev","epoch":1,"seq":2,"remaining":450,"occurred_at":%q}`,
-		noon.Format(time.RFC3339)))
-	r.want("balance", r.balance("A"), "450 g")
-}
-
 func TestGapMakesTheBalanceIncompleteUntilHealed(t *testing.T) {
 	r := newRig(t)
 	r.send("measured", measured(1, 1, 100))

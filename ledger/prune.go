@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 
 	"oxyd/internal/event"
 )
@@ -16,8 +17,10 @@ import (
 // turns. It is done within the transactions that apply events, a few rows for each,
 // so that it costs no sync of its own and no large transaction.
 //
-// Age is told by the wall clock. One that runs ahead costs history; it cannot make an
-// event count twice, since the floor is kept.
+// Age is told by the wall clock, while that can be believed: one that runs ahead would
+// cost all history, and raise the floor above the events of years to come. Where it
+// cannot, only a lack of room makes events go. It cannot make an event count twice,
+// since the floor is kept.
 
 // pruneBeside is how many rows a batch prunes beside two for each delivery.
 const pruneBeside = 8
@@ -38,6 +41,7 @@ type pruner struct {
 	wall    int64
 	cutoff  int64 // what has a stamp below it is old
 	pressed bool  // three quarters of the file are used
+	blind   bool  // the clock cannot be believed, and there is room: nothing is old
 	went    int
 	parks   bool // there are rows in reversals
 }
@@ -49,6 +53,9 @@ func (b *batch) pruner() *pruner {
 		age = b.l.opt.DedupWindow
 	}
 	p.cutoff = p.wall - age.Nanoseconds()
+	if p.blind = !p.pressed && b.l.opt.Synced != nil && !b.l.opt.Synced(); p.blind {
+		p.cutoff = math.MinInt64
+	}
 	k, _ := b.reversals.Cursor().First()
 	p.parks = k != nil
 	return p
@@ -57,7 +64,7 @@ func (b *batch) pruner() *pruner {
 // received reports whether a receipt is old enough. One far in the future was given
 // while the clock ran ahead, and tells nothing: then the stamp decides alone.
 func (p *pruner) received(receipt int64) bool {
-	return receipt < p.cutoff || receipt > p.wall+p.l.opt.History.Nanoseconds()
+	return !p.blind && (receipt < p.cutoff || receipt > p.wall+p.l.opt.History.Nanoseconds())
 }
 
 // pruneAlong prunes beside n deliveries. It waits until a whole slice is due, for the

@@ -17,6 +17,7 @@ type Status struct {
 	Tanks           uint64             `json:"tanks"`
 	Sources         uint64             `json:"sources"`
 	TwoBoards       []string           `json:"two_boards"` // sources that look like two boards under one name
+	ClockSkew       []Skew             `json:"clock_skew"` // sources whose clock is ahead of this one, worst first
 	Outcomes        map[Outcome]uint64 `json:"outcomes"`
 	Unverified      uint64             `json:"duplicates_unverified"` // of the duplicates: content could not be compared
 	Parked          uint64             `json:"parked"`
@@ -52,7 +53,7 @@ func (l *Ledger) Status() (Status, error) {
 			Tanks: m.tanks, Sources: m.sources, Outcomes: map[Outcome]uint64{}, Unverified: m.unverified,
 			Parked: m.parked, Quarantined: m.quarRows, QuarantineBytes: m.quarBytes, Evicted: m.evicted,
 			Retried: m.retried, Discarded: m.discarded, DiscardedAgain: m.discardedAgain,
-			TwoBoards: l.twoBoards(b.now()), LastReceipt: timeOf(m.receipt), Full: l.full.Load(), Replacement: m.replacement}
+			TwoBoards: l.twoBoards(b.now()), ClockSkew: l.Skews(), LastReceipt: timeOf(m.receipt), Full: l.full.Load(), Replacement: m.replacement}
 		for _, o := range Outcomes() {
 			s.Outcomes[o] = m.outcomes[o]
 		}

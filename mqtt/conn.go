@@ -29,8 +29,9 @@ const (
 // connector keeps one client connected: one connection after the other, each
 // with its own paho client, with a pause between them.
 type connector struct {
-	opts Options
-	log  zerolog.Logger
+	opts     Options
+	log      zerolog.Logger
+	clockSet chan struct{} // capacity 1
 
 	mu     sync.Mutex
 	status Status
@@ -44,9 +45,10 @@ type connector struct {
 
 func newConnector(o Options, log zerolog.Logger) *connector {
 	return &connector{
-		opts:   o.withDefaults(),
-		log:    log.With().Str("client_id", o.ClientID).Logger(),
-		status: Status{Broker: o.Broker, ClientID: o.ClientID},
+		opts:     o.withDefaults(),
+		log:      log.With().Str("client_id", o.ClientID).Logger(),
+		clockSet: make(chan struct{}, 1),
+		status:   Status{Broker: o.Broker, ClientID: o.ClientID},
 	}
 }
 
@@ -75,6 +77,7 @@ func (c *connector) run(ctx context.Context, begin beginFunc) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-c.cureFor(err):
 		case <-time.After(pause):
 		}
 	}

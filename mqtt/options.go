@@ -35,7 +35,8 @@ const pingPatience = 5 * time.Second
 
 // Options say how to reach the broker. The files are read again at each connect,
 // so that a renewed certificate or password needs no restart. The certificate of
-// the broker is always verified.
+// the broker is always verified, at the date that the clock shows: where that is wrong,
+// the connection waits for it (CertificateTimeError).
 type Options struct {
 	// Broker is a URL: mqtt:// or tcp:// (plain), mqtts:// or tls:// or ssl://
 	// (TLS), unix:// (a socket's path).
@@ -55,6 +56,14 @@ type Options struct {
 	AckTimeout     time.Duration // without any PUBACK while one is owed; also for SUBACK
 	BackoffMin     time.Duration // first ceiling of the jittered pause between connects
 	BackoffMax     time.Duration // last one
+
+	Clock Clock // that certificates are judged by; nil: time.Now, taken for synchronised
+}
+
+// A Clock tells the date and whether it can be believed.
+type Clock interface {
+	Now() time.Time
+	Synced() bool
 }
 
 // Validate reports everything in o that can never work.
@@ -187,7 +196,7 @@ func readSecret(path string) (string, error) {
 
 // tlsConfig reads the certificate files anew.
 func (o Options) tlsConfig(host string) (*tls.Config, error) {
-	c := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+	c := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, Time: o.now}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
 		if err != nil {

@@ -45,8 +45,9 @@ type Queue interface {
 	// none when none wait.
 	Next(after uint64, max int) ([]Outgoing, error)
 	// Confirm says that the broker has acknowledged these rows, ascending, on the
-	// connection that sent them. On return they are durably delivered. It may
-	// be called at the same time as Next.
+	// connection that sent them. On return Next gives them no more, other than after
+	// a crash: a queue may put off its commit. It may be called at the same time as
+	// Next.
 	Confirm(rows []uint64) error
 	// Wake is signalled when Next may have more. Capacity 1; a hint.
 	Wake() <-chan struct{}

@@ -31,7 +31,8 @@ func dial(ctx context.Context, u *url.URL, o Options) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", hostPort(u, "8883"))
+		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", hostPort(u, "8883"))
+		return conn, o.datedError(err)
 	case "unix":
 		return (&net.Dialer{}).DialContext(ctx, "unix", u.Path)
 	}

@@ -1,6 +1,8 @@
 package sensors
 
 import (
+	"context"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,10 +16,11 @@ import (
 )
 
 // crowd is one bus with four chips, tanks A to D, of which A's can be made to hold
-// up every transfer.
+// up every transfer. A's chip may have more tanks on it, A1 to A3.
 type crowd struct {
 	o       told
 	poller  *Poller
+	takes   time.Duration // of a transfer, while it hangs
 	hanging atomic.Bool
 	held    atomic.Int64 // nanoseconds for which A's chip had the bus while it hung
 }
@@ -25,9 +28,9 @@ type crowd struct {
 const holdUp = 1500 * time.Millisecond
 
 // newCrowd makes the bus; what a transfer that was held up ends with is errno.
-func newCrowd(t *testing.T, errno syscall.Errno) *crowd {
+func newCrowd(t *testing.T, errno syscall.Errno, more int) *crowd {
 	t.Helper()
-	c := &crowd{}
+	c := &crowd{takes: holdUp}
 	bus := &chip.Bus{Name: "/dev/i2c-1"}
 	var specs []Spec
 	for i, tank := range []string{"A", "B", "C", "D"} {
@@ -37,13 +40,17 @@ func newCrowd(t *testing.T, errno syscall.Errno) *crowd {
 		s := gaugeSpec(tank, "1", 0)
 		s.Device.Address = 0x48 + uint16(i)
 		specs = append(specs, s)
+		for n := 1; tank == "A" && n <= more; n++ {
+			model.Set(n, 2500*mV)
+			specs = append(specs, gaugeSpec(tank+strconv.Itoa(n), "1", n))
+		}
 	}
 	bus.Before = func(_ int, addr uint16, _, _ []byte) error {
 		if addr != 0x48 || !c.hanging.Load() {
 			return nil
 		}
-		time.Sleep(holdUp)
-		c.held.Add(int64(holdUp))
+		time.Sleep(c.takes)
+		c.held.Add(int64(c.takes))
 		if errno != 0 {
 			return chip.Errno(errno)
 		}
@@ -75,10 +82,19 @@ func (c *crowd) longestGap(tank string) (gap time.Duration) {
 // gets its reading within 2 s of when the hang began, and the hanging chip gets no
 // more than about a tenth of the bus. It heals without a restart.
 func TestHangingChipCostsItsOwnChannel(t *testing.T) {
-	for name, errno := range map[string]syscall.Errno{"then the adapter gives up": syscall.ETIMEDOUT, "then it goes on": 0} {
-		t.Run(name, func(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		errno syscall.Errno
+		more  int
+	}{
+		{"then the adapter gives up", syscall.ETIMEDOUT, 0},
+		{"then it goes on", 0, 0},
+		{"with four channels", syscall.ETIMEDOUT, 3},
+		{"with four channels, then it goes on", 0, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, errno)
+				c := newCrowd(t, tt.errno, tt.more)
 				stop := running(t, c.poller)
 				time.Sleep(5500 * time.Millisecond)
 				c.hanging.Store(true)
@@ -88,8 +104,10 @@ func TestHangingChipCostsItsOwnChannel(t *testing.T) {
 					t.Errorf("after 4 s: got tank A %s:%s, want the reason shown", s.State, s.Reason)
 				}
 				time.Sleep(long - 4*time.Second)
-				if s := c.poller.States()[0]; s.State != StateFault {
-					t.Errorf("after %s: got tank A %s:%s, want fault", long, s.State, s.Reason)
+				for _, s := range c.poller.States()[:1+tt.more] {
+					if s.State != StateFault {
+						t.Errorf("after %s: got tank %s %s:%s, want fault", long, s.Tank, s.State, s.Reason)
+					}
 				}
 				if share := float64(c.held.Load()) / float64(long); share > 0.12 {
 					t.Errorf("the hanging chip had %.0f %% of the bus, want about a tenth at most", 100*share)
@@ -111,8 +129,10 @@ func TestHangingChipCostsItsOwnChannel(t *testing.T) {
 
 				c.hanging.Store(false)
 				time.Sleep(RetryMax + 2*time.Second)
-				if s := c.poller.States()[0]; s.State != StateOK {
-					t.Errorf("healed: got tank A %s:%s, want ok", s.State, s.Reason)
+				for _, s := range c.poller.States() {
+					if s.State != StateOK {
+						t.Errorf("healed: got tank %s %s:%s, want ok", s.Tank, s.State, s.Reason)
+					}
 				}
 				if err := stop(); err != nil {
 					t.Error(err)
@@ -126,7 +146,7 @@ func TestHangingChipCostsItsOwnChannel(t *testing.T) {
 // neighbours have their readings of that tick within 2 s.
 func TestNeighboursAreReadWithin2s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, syscall.ETIMEDOUT)
+		c := newCrowd(t, syscall.ETIMEDOUT, 3)
 		c.hanging.Store(true) // from the first tick, in which A is first
 		stop := running(t, c.poller)
 		time.Sleep(2 * time.Second)
@@ -150,6 +170,75 @@ func TestNeighboursAreReadWithin2s(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestSlowTransfersEndWithTheirRead: each transfer of a chip takes almost as long as
+// the adapter allows, and ends well. Its read does not go on after its time.
+func TestSlowTransfersEndWithTheirRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 0, 0)
+		c.takes = I2CTimeout - 10*time.Millisecond
+		c.hanging.Store(true)
+		stop := running(t, c.poller)
+		time.Sleep(2 * time.Second)
+		for _, tank := range []string{"B", "C", "D"} {
+			if got := c.o.seconds(tank); len(got) == 0 {
+				t.Errorf("tank %s: got no reading within 2 s", tank)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHangingProbeCostsItsOwnChannel: the same where the bus is not I2C, and the
+// driver gives up by itself.
+func TestHangingProbeCostsItsOwnChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probe := &hangingProbe{takes: holdUp, start: time.Now()}
+		var o told
+		open := func(p Probe) func(context.Context) (Probe, error) {
+			return func(context.Context) (Probe, error) { return p, nil }
+		}
+		p, err := NewPoller([]Bus{{Name: "x", Channels: []Channel{
+			{Tank: "A", Interval: time.Second, Open: open(probe)},
+			{Tank: "B", Interval: time.Second, Open: open(deafProbe{time.Millisecond})},
+		}}}, o.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, p)
+		const long = 10 * time.Minute
+		time.Sleep(long)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		second := holdUp + secondChance
+		want := []time.Duration{0, second, second + holdUp + holdShare*holdUp}
+		if diff := cmp.Diff(want, probe.began[:3]); diff != "" {
+			t.Errorf("tries: %s", diff)
+		}
+		if share := float64(len(probe.began)) * holdUp.Seconds() / long.Seconds(); share > 0.11 {
+			t.Errorf("got the bus held for %.0f %% of the time, want a tenth at most", 100*share)
+		}
+		if n, all := len(o.seconds("B")), int(long/time.Second); n < all*85/100 {
+			t.Errorf("tank B: got %d readings of %d", n, all)
+		}
+	})
+}
+
+// hangingProbe takes its time, whatever its context, and fails.
+type hangingProbe struct {
+	takes time.Duration
+	start time.Time
+	began []time.Duration
+}
+
+func (p *hangingProbe) Read(context.Context) (Reading, error) {
+	p.began = append(p.began, time.Since(p.start))
+	time.Sleep(p.takes)
+	return Reading{}, &Fault{Reason: ReasonTimeout}
 }
 
 // TestFC70VanishInterruptReappear: a signal in a transfer is not seen; a bus that

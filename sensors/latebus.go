@@ -40,7 +40,17 @@ type lateBus struct {
 	notBefore time.Time     // of the next attempt to open
 	lost      error         // why the device is closed
 
+	holds map[uint16]hold // chips that held the bus up, by address
+
 	opened, nacks, failures atomic.Uint64
+}
+
+// hold is a chip that held the bus up at its latest transfer. It is left alone for a
+// while, by all of its channels: what they ask of it meanwhile fails at once.
+type hold struct {
+	inRow int       // such transfers without a quick good one in between
+	until time.Time // when it is asked again
+	cause error
 }
 
 func (b *lateBus) String() string { return b.name }
@@ -96,10 +106,15 @@ func (b *lateBus) once(addr uint16, w, r []byte) error {
 	if !b.deadline.IsZero() && !b.now().Before(b.deadline) {
 		return fmt.Errorf("%s address %#x: the read's time is over: %w", b.name, addr, context.DeadlineExceeded)
 	}
+	if h := b.holds[addr]; b.now().Before(h.until) {
+		return fmt.Errorf("%s address %#x is left alone since it held the bus up: %w", b.name, addr, h.cause)
+	}
 	if err := b.Open(); err != nil {
 		return err
 	}
+	began := b.now()
 	err := b.bus.Tx(addr, w, r)
+	b.rate(addr, b.now().Sub(began), err)
 	switch {
 	case err == nil:
 		b.pause, b.lost = 0, nil
@@ -112,6 +127,27 @@ func (b *lateBus) once(addr uint16, w, r []byte) error {
 		b.failures.Add(1)
 	}
 	return err
+}
+
+// rate notes how long a transfer had the bus. One that ended well may take what the
+// adapter allows to a chip that stretches the clock.
+func (b *lateBus) rate(addr uint16, took time.Duration, err error) {
+	if took < holdLimit || took < I2CTimeout && err == nil {
+		if err == nil {
+			delete(b.holds, addr)
+		}
+		return
+	}
+	h := b.holds[addr]
+	h.inRow++
+	h.until = b.now().Add(restOf(h.inRow, took))
+	if h.cause = err; err == nil {
+		h.cause = fmt.Errorf("a transfer took %s: %w", took, context.DeadlineExceeded)
+	}
+	if b.holds == nil {
+		b.holds = map[uint16]hold{}
+	}
+	b.holds[addr] = h
 }
 
 // count fills in what the bus has counted. Any goroutine may call it.

@@ -168,8 +168,8 @@ func TestLateBusAsksAgain(t *testing.T) {
 // TestLateBusMindsTheReadsTime: after the read's time no further transfer begins.
 func TestLateBusMindsTheReadsTime(t *testing.T) {
 	r := newLateRig()
-	r.begin(r.clock.Now().Add(time.Second))
-	r.fail = func(int) error { r.clock.advance(600 * time.Millisecond); return nil }
+	r.begin(r.clock.Now().Add(300 * time.Millisecond))
+	r.fail = func(int) error { r.clock.advance(200 * time.Millisecond); return nil }
 	r.tx(t, nil)
 	r.tx(t, nil)
 	err := r.Tx(0x48, []byte{0}, nil)
@@ -179,6 +179,46 @@ func TestLateBusMindsTheReadsTime(t *testing.T) {
 	if got := r.handles[0].Transfers(); got != 2 {
 		t.Errorf("got %d transfers, want 2", got)
 	}
-	r.begin(r.clock.Now().Add(time.Second))
+	r.begin(r.clock.Now().Add(300 * time.Millisecond))
 	r.tx(t, nil)
+}
+
+// TestLateBusLeavesAloneWhatHoldsItUp: the chip that held the bus up is not asked
+// for a while, others are; a slow transfer that ends well is allowed its time.
+func TestLateBusLeavesAloneWhatHoldsItUp(t *testing.T) {
+	r := newLateRig()
+	takes, fails := time.Duration(0), error(nil)
+	r.fail = func(int) error { r.clock.advance(takes); return fails }
+	takes = I2CTimeout - time.Millisecond
+	r.tx(t, nil)
+	r.tx(t, nil)
+	takes, fails = time.Second, chip.Errno(syscall.ETIMEDOUT)
+	r.tx(t, syscall.ETIMEDOUT)
+	for i, pause := range []time.Duration{secondChance, holdShare * time.Second, holdShare * time.Second} {
+		before := r.handles[0].Transfers()
+		r.clock.advance(pause - time.Millisecond)
+		r.tx(t, syscall.ETIMEDOUT)
+		if got := r.handles[0].Transfers(); got != before {
+			t.Errorf("rest %d: the chip was asked before %s", i, pause)
+		}
+		takes = 0
+		if err := r.Tx(0x49, []byte{0}, nil); errors.Is(err, nil) || r.handles[0].Transfers() == before {
+			t.Errorf("rest %d: the neighbour was not asked", i)
+		}
+		takes = time.Second
+		r.clock.advance(10 * time.Millisecond)
+		before = r.handles[0].Transfers()
+		r.tx(t, syscall.ETIMEDOUT)
+		if got := r.handles[0].Transfers(); got != before+1 {
+			t.Errorf("rest %d: the chip was not asked after %s", i, pause)
+		}
+	}
+	takes, fails = 0, nil
+	r.clock.advance(holdShare * time.Second)
+	r.tx(t, nil)
+	takes, fails = time.Second, chip.Errno(syscall.ETIMEDOUT)
+	r.tx(t, syscall.ETIMEDOUT)
+	r.clock.advance(secondChance)
+	takes, fails = 0, nil
+	r.tx(t, nil) // the row began anew
 }

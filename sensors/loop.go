@@ -271,13 +271,19 @@ func (l *line) pause(held time.Duration) (pause time.Duration) {
 	if failed && s.InRow >= FaultsBeforeState {
 		pause = retryPause(l.interval, s.InRow-FaultsBeforeState)
 	}
-	switch l.holds {
-	case 0:
-		return pause
-	case 1:
-		return max(pause, secondChance)
+	if l.holds > 0 {
+		pause = max(pause, restOf(l.holds, held))
 	}
-	return max(pause, min(holdShare*held, RetryMax))
+	return pause
+}
+
+// restOf is how long what held its bus up for a while is left alone, after so many
+// times in a row.
+func restOf(inRow int, held time.Duration) time.Duration {
+	if inRow == 1 {
+		return secondChance
+	}
+	return max(secondChance, min(holdShare*held, RetryMax))
 }
 
 // retryPause is the interval doubled n times, at most RetryMax or the interval.

@@ -32,8 +32,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Message is one message of a transfer. Data holds what is written, or takes what
-// is read.
+// Message is one message of a transfer. Data holds what is written, or takes what is
+// read; until then it holds what the caller had there.
 type Message struct {
 	Addr uint16 // seven bits
 	Read bool

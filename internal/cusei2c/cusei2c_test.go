@@ -252,6 +252,15 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestNothingMoved: what a transfer did not move, the caller has as it was.
+func TestNothingMoved(t *testing.T) {
+	k, _ := newKernel(t, 8, busFunc(func([]Message) (int, error) { return 1, nil }))
+	read := []byte{0x7f, 0xff}
+	if got := k.rdwr(t, Message{0x48, false, []byte{0}}, Message{0x48, true, read}); got != 1 || !bytes.Equal(read, []byte{0x7f, 0xff}) {
+		t.Errorf("got %d, % x, want 1 and the bytes as they were", got, read)
+	}
+}
+
 // TestRefuses: the kernel's bounds are this device's.
 func TestRefuses(t *testing.T) {
 	k, _ := newKernel(t, 8, busFunc(func([]Message) (int, error) { t.Error("the bus was asked"); return 0, nil }))

@@ -156,13 +156,12 @@ func (d *Device) rdwr(c call) answer {
 	room := uint64(c.out)
 	for _, m := range messages {
 		n := len(m.Data)
-		switch { // no room: the caller changed its messages meanwhile
-		case m.Read && uint64(n) > room, !m.Read && n > len(rest):
-			return failure(unix.EFAULT)
-		case m.Read:
+		if n > len(rest) || m.Read && uint64(n) > room {
+			return failure(unix.EFAULT) // the caller changed its messages meanwhile
+		}
+		rest = rest[copy(m.Data, rest):]
+		if m.Read {
 			room -= uint64(n)
-		default:
-			rest = rest[copy(m.Data, rest):]
 		}
 	}
 	return d.transfer(messages)
@@ -183,12 +182,11 @@ func (c call) messages(list []byte, want *answer) ([]Message, syscall.Errno) {
 		}
 		m := Message{Addr: ne.Uint16(list), Read: flags&flagRead != 0, Data: make([]byte, length)}
 		bytes := part{c.address(list[8:]), uint64(length)}
-		switch {
-		case length == 0:
-		case m.Read:
-			want.out = append(want.out, bytes)
-		default:
-			want.in = append(want.in, bytes)
+		if length > 0 {
+			want.in = append(want.in, bytes) // of a read too: what does not move goes back as it was
+			if m.Read {
+				want.out = append(want.out, bytes)
+			}
 		}
 		messages = append(messages, m)
 	}
@@ -196,7 +194,7 @@ func (c call) messages(list []byte, want *answer) ([]Message, syscall.Errno) {
 }
 
 // transfer has the bus do the messages. Their bytes go back even after a short
-// transfer: the memory of a real caller is written to as well.
+// transfer, as i2c-dev does it.
 func (d *Device) transfer(messages []Message) answer {
 	d.lines.Lock()
 	done, err := d.bus.Transfer(messages)

@@ -20,7 +20,7 @@ const (
 type alarmDocument struct {
 	Kind         string     `json:"kind"`
 	Severity     string     `json:"severity"`
-	Since        time.Time  `json:"since"`
+	Since        time.Time  `json:"since,omitzero"` // not known while the clock was never set
 	Text         string     `json:"text"`
 	Acknowledged *time.Time `json:"acknowledged"`
 }
@@ -43,7 +43,7 @@ func (a *alarmBoard) set(kind, severity, text string) (changed bool) {
 		return stood
 	}
 	if !stood {
-		was.Since = time.Now().UTC().Round(0)
+		was.Since = time.Now()
 	}
 	changed = was.Text != text || was.Severity != severity
 	was.Kind, was.Severity, was.Text = kind, severity, text
@@ -60,6 +60,7 @@ func (a *alarmBoard) list() []alarmDocument {
 	defer a.mu.Unlock()
 	list := make([]alarmDocument, 0, len(a.on))
 	for _, alarm := range a.on {
+		alarm.Since = shown(alarm.Since)
 		list = append(list, alarm)
 	}
 	slices.SortFunc(list, func(x, y alarmDocument) int { return strings.Compare(x.Kind, y.Kind) })

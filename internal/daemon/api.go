@@ -26,13 +26,13 @@ func (b *board) handler() http.Handler {
 // timely refuses an entry whose instant cannot be meant, or cannot be placed: this
 // node's numbers say that what it sends now came after what it measured before,
 // so that an earlier movement would be subtracted from a measurement that has it
-// in already.
+// in already. A clock that nobody vouches for does not say what the future is.
 func (b *board) timely(e *event.Event) error {
 	at := e.OccurredAt
 	switch {
 	case at.IsZero():
 		return nil
-	case at.Before(earliestEntry) || at.After(time.Now().Add(ledger.MaxAhead)):
+	case at.Before(dateKnownFrom) || b.clock.Synced() && at.After(time.Now().Add(ledger.MaxAhead)):
 		return fmt.Errorf("%w: occurred_at %s is before 2020 or in the future", web.ErrInvalid, at.Format(time.RFC3339))
 	}
 	if last, ok := b.measured.last(e.Tank); ok && !at.After(last) {
@@ -42,10 +42,8 @@ func (b *board) timely(e *event.Event) error {
 	return nil
 }
 
-// earliestEntry is the first instant that an entry by hand may have.
-var earliestEntry = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// measuredTanks remembers when this process last measured each tank.
+// measuredTanks remembers when this process last measured each tank, and tells it by
+// the wall clock as it stands when asked.
 type measuredTanks struct{ at sync.Map }
 
 func (m *measuredTanks) note(tank string, at time.Time) { m.at.Store(tank, at) }
@@ -55,7 +53,8 @@ func (m *measuredTanks) last(tank string) (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	return at.(time.Time), true
+	now := time.Now()
+	return now.Add(-now.Sub(at.(time.Time))), true
 }
 
 // refusal gives the outbox's error the meaning that the API answers with.
@@ -107,8 +106,7 @@ type connectionDocument struct {
 func connectionOf(s mqtt.Status) connectionDocument {
 	d := connectionDocument{ClientID: s.ClientID, Broker: s.Broker, Connected: s.Connected, Connects: s.Connects,
 		Attempts: s.Attempts, LastError: s.LastError}
-	if !s.Since.IsZero() {
-		since := s.Since.UTC().Round(0)
+	if since := shown(s.Since); !since.IsZero() {
 		d.Since = &since
 	}
 	return d

@@ -187,6 +187,7 @@ func (b *board) run(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error { return b.fatal(ctx, published) })
 	g.Go(func() error { return b.keepStatus(ctx) })
 	g.Go(func() error { return b.sendTelemetry(ctx) })
+	g.Go(func() error { return b.watchClock(ctx) })
 	g.Go(func() error { return web.Serve(ctx, b.handler(), b.listeners...) })
 	g.Go(func() error { return b.watchdog(ctx) })
 	if b.broker != nil {

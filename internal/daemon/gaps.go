@@ -27,9 +27,13 @@ func (w *gapWatch) look(b *board) error {
 	if err != nil {
 		return fmt.Errorf("read gaps: %w", err)
 	}
-	now := time.Now()
+	b.raise(&b.ledgerAlarms, "gap", warning, gapText(w.lasting(gaps, time.Now()), more))
+	return nil
+}
+
+// lasting gives the gaps that have stood for gapGrace.
+func (w *gapWatch) lasting(gaps []ledger.Gap, now time.Time) (lasting []ledger.Gap) {
 	since := make(map[ledger.Gap]time.Time, len(gaps))
-	var lasting []ledger.Gap
 	for _, g := range gaps {
 		at, known := w.since[g]
 		if !known {
@@ -41,8 +45,7 @@ func (w *gapWatch) look(b *board) error {
 		}
 	}
 	w.since = since
-	b.raise(&b.ledgerAlarms, "gap", warning, gapText(lasting, more))
-	return nil
+	return lasting
 }
 
 func gapText(lasting []ledger.Gap, more bool) string {

@@ -23,6 +23,7 @@ func (b *board) judgeAccount(s *ledger.Status) {
 	b.raise(&b.ledgerAlarms, "limit", warning, b.limitText(s))
 	b.raise(&b.ledgerAlarms, "quarantine", warning, quarantine)
 	b.raise(&b.ledgerAlarms, "two_boards", critical, twoBoardsText(s.TwoBoards))
+	b.raise(&b.ledgerAlarms, "clock_skew", warning, b.skewText(s.ClockSkew))
 }
 
 // limitText names the bounds that are reached: what is new there is refused.

@@ -69,7 +69,9 @@ func (b *board) openConnections() error {
 
 // connection says how to reach the broker with one of the node's client ids.
 func (b *board) connection(clientID string) mqtt.Options {
-	return Connection(b.cfg, b.brokerAddress(), clientID)
+	o := Connection(b.cfg, b.brokerAddress(), clientID)
+	o.Clock = b.clock
+	return o
 }
 
 // receive serves one connection of the subscriber: it gives the mailbox to

@@ -18,8 +18,8 @@ type SensorDocument struct {
 	State    sensors.State    `json:"state"`
 	Reason   sensors.Reason   `json:"reason"`
 	Detail   string           `json:"detail,omitempty"`
-	Since    time.Time        `json:"since"`
-	LastGood *LastGood        `json:"last_good"` // null until there was one
+	Since    time.Time        `json:"since,omitzero"` // not known while the clock was never set
+	LastGood *LastGood        `json:"last_good"`      // null until there was one
 	Seen     *Seen            `json:"seen,omitempty"`
 	Reads    uint64           `json:"reads"`
 	Faults   uint64           `json:"faults"`
@@ -34,7 +34,7 @@ type LastGood struct {
 	// Uncompensated: a temperature was assumed.
 	Uncompensated bool      `json:"uncompensated,omitempty"`
 	RateGPerH     *float64  `json:"rate_g_per_h,omitempty"` // how fast it falls
-	At            time.Time `json:"at"`
+	At            time.Time `json:"at,omitzero"`            // likewise
 }
 
 // Seen is what the last read saw, good or not: for people.
@@ -42,7 +42,7 @@ type Seen struct {
 	Raw        int64     `json:"raw"`
 	Electrical string    `json:"electrical,omitempty"`
 	Physical   string    `json:"physical,omitempty"`
-	At         time.Time `json:"at"`
+	At         time.Time `json:"at,omitzero"` // likewise
 }
 
 // SensorDocuments shows channels as the node's status does.
@@ -56,9 +56,9 @@ func SensorDocuments(states []sensors.ChannelState) []SensorDocument {
 
 func sensorOf(c *sensors.ChannelState) SensorDocument {
 	s := SensorDocument{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, State: c.State, Reason: c.Reason, Detail: c.Detail,
-		Since: c.Since.UTC().Round(0), Reads: c.Reads, Faults: c.Faults}
+		Since: shown(c.Since), Reads: c.Reads, Faults: c.Faults}
 	if r := &c.LastGood; !r.At.IsZero() {
-		good := &LastGood{Quality: "good", Why: r.Why, At: r.At.UTC().Round(0), Uncompensated: r.Uncompensated}
+		good := &LastGood{Quality: "good", Why: r.Why, At: shown(r.At), Uncompensated: r.Uncompensated}
 		if r.Falls != 0 {
 			rate := r.Falls * 3600e3
 			good.RateGPerH = &rate
@@ -75,7 +75,7 @@ func sensorOf(c *sensors.ChannelState) SensorDocument {
 		s.LastGood = good
 	}
 	if r := &c.Seen; !r.At.IsZero() && r.Electrical.Unit+r.Physical.Unit != "" {
-		s.Seen = &Seen{Raw: r.Raw, Electrical: r.Electrical.String(), Physical: r.Physical.String(), At: r.At.UTC().Round(0)}
+		s.Seen = &Seen{Raw: r.Raw, Electrical: r.Electrical.String(), Physical: r.Physical.String(), At: shown(r.At)}
 	}
 	return s
 }

@@ -33,7 +33,7 @@ func (b *board) openLedger(ctx context.Context) error {
 	}
 	if err := b.openStore(ctx, integrity.Ledger, LedgerPath(b.cfg), func(path string, how opening) (err error) {
 		o := LedgerOptions(b.cfg, path, b.log.With().Str("part", "ledger").Logger())
-		o.Replacement, o.Unverified = how.replaced, how.unverified
+		o.Replacement, o.Unverified, o.Synced = how.replaced, how.unverified, b.clock.Synced
 		b.ledger, err = ledger.Open(o)
 		return err
 	}); err != nil {

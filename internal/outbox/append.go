@@ -3,6 +3,7 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"oxyd/internal/boltfile"
@@ -34,10 +35,10 @@ type draft struct {
 // ID it gets the node's (event.NodeID). With one of the caller's, the same id and
 // content again is answered with the first receipt; other content is ErrIDReused.
 //
-// Without OccurredAt it happened now. An OccurredAt since boot by the wall clock
-// as it stands is taken as a reading of that clock, and marked and later
-// corrected like one while the clock is not synchronised; any other is somebody's
-// word and stays.
+// Without OccurredAt it happened now. An OccurredAt since boot, by Go's monotonic
+// reading or, where it has none, by the wall clock as it stands, is taken as a
+// reading of that clock, and marked and later corrected like one while the clock is
+// not synchronised; any other is somebody's word and stays.
 //
 // Within one call snapshots are numbered last: a reading includes what was taken
 // before it. What was staged before is committed along, ahead of the drafts, unless
@@ -212,6 +213,9 @@ func (o *Outbox) draft(e event.Event, now instant) (draft, error) {
 	if ago >= 0 && ago <= now.mono { // read from this clock, in this boot
 		d.mono -= ago
 		d.ev.Unsynced = e.Unsynced || !now.synced
+		// Where the clock was set in between, e.OccurredAt shows it as it stood
+		// before, and ago, by Go's monotonic readings, is right all the same.
+		d.ev.OccurredAt = now.wall.Add(-ago)
 	}
 	d.ev.OccurredAt = d.ev.OccurredAt.Round(0).UTC() // without Go's monotonic reading
 	d.wall = d.ev.OccurredAt
@@ -251,7 +255,12 @@ func (o *Outbox) commit(staged, fresh []draft) ([]Receipt, error) {
 		return nil, err
 	}
 	receipts := make([]Receipt, len(fresh))
+	ahead := o.caughtUp && allSynced(staged) && allSynced(fresh)
 	put := func(c *change) error {
+		c.ahead = ahead
+		if err := c.confirmNoted(); err != nil {
+			return err
+		}
 		for i := range staged {
 			if _, err := c.put(&staged[i]); err != nil {
 				return err
@@ -267,6 +276,12 @@ func (o *Outbox) commit(staged, fresh []draft) ([]Receipt, error) {
 		return nil
 	}
 	err := o.evicting(o.update, put)
+	if boltfile.IsFull(err) && len(o.noted) > 0 {
+		if err := o.confirmNoted(); err != nil {
+			return nil, err
+		}
+		err = o.evicting(o.update, put)
+	}
 	for boltfile.IsFull(err) { // the disk is full, not the outbox
 		if n, cerr := o.coalesce(); cerr != nil || n == 0 {
 			break
@@ -279,9 +294,13 @@ func (o *Outbox) commit(staged, fresh []draft) ([]Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.full, o.noDisk.on = false, false
+	o.full, o.noDisk.on, o.caughtUp = false, false, false
 	o.signal()
 	return receipts, nil
+}
+
+func allSynced(drafts []draft) bool {
+	return !slices.ContainsFunc(drafts, func(d draft) bool { return d.ev.Unsynced })
 }
 
 // deltasFirst gives the order of numbering: all else before the snapshots.
@@ -325,6 +344,10 @@ func (c *change) put(d *draft) (Receipt, error) {
 	}
 	n := c.st.nextRow
 	c.st.nextRow++
+	if c.ahead {
+		c.st.sent, s.handed = n, s.last
+	}
+	c.unsynced = c.unsynced || e.Unsynced
 	r := row{kind: e.Type, unsynced: e.Unsynced, boot: c.o.boot, mono: d.mono, wall: d.wall, payload: e.AppendJSON(nil)}
 	value := r.encode(n)
 	link := ref{kind: e.Type, ownID: d.ownID, epoch: e.Dot.Epoch, seq: e.Dot.Seq, from: e.Dot.Seq, tank: e.Tank}

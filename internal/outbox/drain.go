@@ -34,8 +34,12 @@ type pendingRow struct {
 // Rows that leave for the first time are marked as handed over, on disk, before
 // Next returns; from then on their bytes stay. Of rows made with an unsynchronised
 // clock it settles the time then: synchronised since in the same boot, occurred_at
-// is corrected by the clock since boot; otherwise age is added, and of an earlier
-// boot nothing, since how long the board was off cannot be known.
+// is corrected by the clock since boot; otherwise age is added. Of an earlier boot
+// it is corrected where the clock was synchronised before that boot ended (anchor),
+// else nothing is said, since how long the board was off cannot be known.
+//
+// Whoever has been given all there is gets what is appended next without a commit
+// of its own: it was marked when it was appended.
 //
 // A damaged row is moved out of the way, with its bytes and an Error in the log.
 //
@@ -52,12 +56,19 @@ func (o *Outbox) Next(after uint64, limit int) ([]Row, error) {
 	if o.holding() {
 		return nil, nil
 	}
+	if o.isNotedBeyond(after) { // a connection begins anew
+		if err := o.confirmNoted(); err != nil {
+			return nil, fmt.Errorf("hand over: %w", err)
+		}
+	}
+	o.caughtUp = false
 	for {
-		window, err := o.window(min(after, o.st.sent), limit)
+		window, err := o.window(min(after, o.given), limit)
 		if err != nil {
 			return nil, err
 		}
 		if len(window) == 0 {
+			o.caughtUp = true
 			again, err := o.again(limit)
 			if err != nil {
 				return nil, fmt.Errorf("send again: %w", err)
@@ -123,6 +134,7 @@ func (o *Outbox) settled(window []pendingRow) bool {
 }
 
 func (o *Outbox) outgoing(window []pendingRow) []Row {
+	o.given = max(o.given, window[len(window)-1].n)
 	out := make([]Row, len(window))
 	for i, p := range window {
 		out[i] = Row{Row: p.n, Topic: o.o.Topic(p.row.kind, p.ref.tank), Payload: p.row.payload}
@@ -176,7 +188,10 @@ func (c *change) raise(p pendingRow) error {
 // clock. Its error means that the row is damaged.
 func (c *change) settleTime(p *pendingRow, now instant) error {
 	if p.row.boot != now.boot {
-		return nil
+		var known bool
+		if now, known = c.o.anchorOf(p.row.boot); !known || p.row.mono > now.mono {
+			return nil
+		}
 	}
 	e, err := event.Decode(p.row.kind, p.ref.tank, p.row.payload)
 	if err != nil {
@@ -203,34 +218,16 @@ func (c *change) rewrite(p *pendingRow, e *event.Event) error {
 
 // Confirm takes rows out of the pending ones: the broker has answered for them,
 // just now. They are retained for Options.Retention. Rows that are not pending,
-// or were never handed over, are ignored.
+// or that Next has not given since Open, are ignored.
 func (o *Outbox) Confirm(rows []uint64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.usable(); err != nil {
 		return fmt.Errorf("confirm: %w", err)
 	}
-	at := o.now()
-	for len(rows) > 0 {
-		slice := rows[:min(len(rows), sliceRows)]
-		err := o.evicting(o.updateTight, func(c *change) error { return c.confirmSlice(slice, at) })
-		if err != nil {
-			return fmt.Errorf("confirm: %w", err)
-		}
-		rows = rows[len(slice):]
-	}
-	return nil
-}
-
-func (c *change) confirmSlice(rows []uint64, at instant) error {
-	before := c.st
-	for _, n := range rows {
-		if err := c.confirm(n, at); err != nil {
-			return err
-		}
-	}
-	if c.st == before {
-		return errUnchanged
+	o.note(rows)
+	if err := o.confirmNoted(); err != nil {
+		return fmt.Errorf("confirm: %w", err)
 	}
 	return nil
 }

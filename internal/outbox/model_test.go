@@ -40,7 +40,8 @@ type machine struct {
 	staged  []event.Event
 	ids     map[string]*modelRow
 	last    map[string]uint64 // last number by epoch and tank
-	sent    uint64            // every row up to it was handed over
+	sent    uint64            // every row up to it was handed over since Open
+	soon    []*modelRow       // confirmed soon, perhaps not on disk yet
 	epochs  map[uint64]bool
 }
 
@@ -275,19 +276,32 @@ func (m *machine) confirm(t *rapid.T) {
 	for range rapid.IntRange(0, 5).Draw(t, "count") {
 		n := rapid.Uint64Range(1, m.nextRow+2).Draw(t, "row")
 		numbers = append(numbers, n)
-		if r := m.byRow(n); r != nil && n <= m.sent { // never handed over, or unknown: ignored
+		if r := m.byRow(n); r != nil && n <= m.sent && !r.gone { // not handed over, or unknown: ignored
 			r.gone = true
+			m.soon = append(m.soon, r)
 		}
 	}
-	if err := m.b.Confirm(numbers); err != nil {
+	confirm := m.b.Confirm
+	if rapid.Bool().Draw(t, "soon") {
+		confirm = m.b.ConfirmSoon
+	}
+	if err := confirm(numbers); err != nil {
 		t.Fatalf("Confirm: %v", err)
+	}
+	if len(m.b.noted) == 0 {
+		m.soon = nil
 	}
 }
 
 func (m *machine) crash(t *rapid.T) {
 	m.maybeReboot(t)
+	waiting := m.b.noted
 	m.b = crash(t, m.b)
 	m.staged = nil
+	for _, r := range m.soon {
+		waited := slices.ContainsFunc(waiting, func(n noted) bool { return n.row == r.receipt.Row })
+		r.gone = !waited // it goes out once more
+	}
 	m.reopened(t)
 }
 
@@ -305,7 +319,7 @@ func (m *machine) restart(t *rapid.T) {
 // numbers that were used for sending again.
 func (m *machine) reopened(t *rapid.T) {
 	t.Helper()
-	m.said, m.online = nil, false
+	m.said, m.online, m.sent, m.soon = nil, false, 0, nil
 	if n := len(m.rows); m.b.st.nextRow > m.nextRow || n > 0 && m.b.st.nextRow <= m.rows[n-1].receipt.Row {
 		t.Fatalf("the next row is %d, want above the last and up to %d", m.b.st.nextRow, m.nextRow)
 	}

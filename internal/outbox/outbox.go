@@ -14,8 +14,8 @@
 //     is handed over is frozen: it goes out again with the same bytes. Only what
 //     has not been may still change: snapshots dropped, deltas merged, times
 //     corrected. What then leaves still covers every number.
-//   - A row leaves the pending ones only by Confirm, and then is retained for
-//     Options.Retention, less where space is short.
+//   - A row leaves the pending ones only by Confirm or ConfirmSoon, and then is
+//     retained for Options.Retention, less where space is short.
 //   - What a ledger says (Heard) makes rows go out again, with the bytes that they
 //     left with, and answers for those that are gone. It never removes one.
 //
@@ -150,7 +150,7 @@ type Options struct {
 
 // A Clock tells the time and how far to trust it.
 type Clock interface {
-	Now() time.Time      // wall clock
+	Now() time.Time      // wall clock, with a monotonic reading where there is one
 	Mono() time.Duration // since boot, suspension included; never goes back
 	BootID() string      // names the boot that Mono counts from
 	Synced() bool        // the wall clock is disciplined by something
@@ -203,6 +203,16 @@ type Outbox struct {
 	rowsRead int64
 	closed   atomic.Bool
 
+	// given: Next has given every pending row up to it since Open. Rows behind it may
+	// be marked already, but have not left: they are not skipped, and not confirmed.
+	given uint64
+	// caughtUp: Next has given all there is and is asked again soon, so that what is
+	// appended now leaves at once: it may be marked in the same commit.
+	caughtUp bool
+	noted    []noted // acknowledged by the broker, and not confirmed on disk yet
+	unsynced bool    // this boot may have rows whose clock was not synchronised
+	anchored bool    // and what to correct them by is on disk
+
 	// What ledgers have told, guarded by mu.
 	ledgers   map[string]*follower
 	confirmer string        // the ledger heard first
@@ -242,6 +252,7 @@ func Open(o Options) (*Outbox, error) {
 		return nil, errors.Join(fmt.Errorf("open outbox %s: %w", o.Path, err), f.Close())
 	}
 	if b.st.pendingRows > 0 {
+		b.unsynced = true // some may be of this boot, by a process before this one
 		b.signal()
 	}
 	return b, nil
@@ -293,6 +304,7 @@ func (o *Outbox) load() error {
 		o.st.boot, o.st.bootID = o.st.boot+1, id // on disk with the first row
 	}
 	o.boot = o.st.boot
+	_, o.anchored = o.anchorOf(o.boot)
 	wall := o.o.Clock.Now()
 	o.hold.on = o.st.sent == 0 && wall.Before(wallKnownFrom)
 	o.epoch, o.byTime, err = newEpoch(o.st.epoch, wall)
@@ -327,7 +339,7 @@ func (o *Outbox) Close() error {
 	}
 	var err error
 	if o.f.Err() == nil {
-		err = o.flush()
+		err = errors.Join(o.flush(), o.confirmNoted())
 	}
 	o.closed.Store(true)
 	return errors.Join(err, o.f.Close())

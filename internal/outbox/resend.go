@@ -170,6 +170,11 @@ func (o *Outbox) again(limit int) ([]Row, error) {
 			return nil, err
 		}
 	}
+	if len(o.jobs) > 0 { // what waits to be confirmed may be wanted too
+		if err := o.confirmNoted(); err != nil {
+			return nil, err
+		}
+	}
 	w := resend{o: o, limit: limit, now: o.now()}
 	err := o.f.View(func(tx *bbolt.Tx) error {
 		w.tx = tx

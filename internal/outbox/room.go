@@ -49,6 +49,11 @@ func (o *Outbox) makeRoom(staged, fresh []draft) error {
 		if need > limit { // not even an empty outbox would do
 			return fmt.Errorf("%w: %d drafts at once", ErrFull, len(staged)+len(fresh))
 		}
+		if len(o.noted) > 0 { // what is confirmed may go
+			if err := o.confirmNoted(); err != nil {
+				return err
+			}
+		}
 		n, err := o.evictSlice()
 		if err == nil && n == 0 {
 			n, err = o.coalesce()
@@ -81,7 +86,7 @@ type spell struct {
 
 func (s *spell) begin(clock Clock) {
 	if !s.on {
-		s.on, s.since = true, clock.Now().Round(0).UTC()
+		s.on, s.since = true, clock.Now()
 	}
 }
 

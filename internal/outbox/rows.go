@@ -129,9 +129,14 @@ type instant struct {
 	synced bool
 }
 
+// now asks first whether the clock is synchronised: when it is set in this moment,
+// the wall clock read afterwards is the right one. The other way round a date from
+// before could pass for synchronised.
 func (o *Outbox) now() instant {
 	c := o.o.Clock
-	return instant{o.boot, c.Mono(), c.Now(), c.Synced()}
+	synced := c.Synced()
+	wall := c.Now()
+	return instant{o.boot, c.Mono(), wall, synced}
 }
 
 const instantBytes = 4 + 8 + 8 + 1

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,8 +13,9 @@ import (
 	"oxyd/internal/boltfile"
 )
 
-// pruneInterval is how often retained rows are looked through.
-const pruneInterval = 30 * time.Second
+// pruneInterval is how often retained rows are looked through. Each time costs a
+// commit; that a row stays so much longer costs nothing.
+const pruneInterval = 10 * time.Minute
 
 // lookInterval is how often it is looked at what has become due.
 const lookInterval = 5 * time.Second
@@ -52,7 +54,8 @@ func (o *Outbox) Run(ctx context.Context) error {
 }
 
 // look wakes whoever hands over when something has become due: rows that a ledger
-// wants again, rows that were held, a new epoch that had to wait.
+// wants again, rows that were held, a new epoch that had to wait. It writes down what
+// must not wait for another commit.
 func (o *Outbox) look() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -60,6 +63,12 @@ func (o *Outbox) look() error {
 		return err
 	}
 	o.leaveEpoch()
+	if err := o.anchor(); err != nil {
+		return err
+	}
+	if err := o.confirmOverdue(); err != nil {
+		return err
+	}
 	if o.hold.begun && o.hold.on && !o.holding() {
 		o.signal()
 	}
@@ -182,7 +191,7 @@ func (o *Outbox) Stats() (Stats, error) {
 	o.easeOff(u.Used, u.Limit-o.headroom())
 	s := Stats{
 		Counters: o.counters, Epoch: o.epoch, EpochByTime: o.byTime, New: o.f.Created(), Unclean: o.f.Unclean(),
-		Pending: o.st.pendingRows, PendingBytes: o.st.pendingBytes,
+		Pending: o.st.pendingRows - uint64(len(o.noted)), PendingBytes: o.st.pendingBytes,
 		Retained: o.st.keptRows, RetainedBytes: o.st.keptBytes, DamagedRows: o.st.damagedRows,
 		ConfirmBy: slices.Clone(o.confirmBy()), Ledgers: o.ledgerStats(), Held: o.hold.begun && o.hold.on,
 		CrowdedSince: o.crowded.start(), LackingSince: o.lacking.start(), DiskFullSince: o.noDisk.start(),
@@ -198,7 +207,10 @@ func (o *Outbox) Stats() (Stats, error) {
 func (o *Outbox) oldestAge() (age time.Duration, err error) {
 	now := o.now()
 	err = o.f.View(func(tx *bbolt.Tx) error {
-		k, v := tx.Bucket([]byte(bPending)).Cursor().First()
+		cur := tx.Bucket([]byte(bPending)).Cursor()
+		k, v := cur.First()
+		for ; k != nil && o.isNoted(binary.BigEndian.Uint64(k)); k, v = cur.Next() {
+		}
 		if k == nil {
 			return nil
 		}

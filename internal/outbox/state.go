@@ -103,6 +103,10 @@ type change struct {
 	st      state
 	streams map[string]*stream // by key; written at the end
 	counted Counters           // added to the Outbox's once committed
+
+	ahead    bool // rows are marked as handed over while they are appended
+	unsynced bool // a row was appended whose clock was not synchronised
+	moved    int  // of Outbox.noted, how many are confirmed by this
 }
 
 // update runs fn in one transaction. The Outbox's own state follows only when the
@@ -130,6 +134,8 @@ func (o *Outbox) commitBy(run func(func(*bbolt.Tx) error) error, fn func(*change
 	}
 	o.st = c.st
 	o.counters.add(c.counted)
+	o.unsynced = o.unsynced || c.unsynced
+	o.noted = o.noted[c.moved:]
 	return nil
 }
 

@@ -175,9 +175,17 @@ func outboxIDsWork(j job, say func(string, ...any)) error {
 	return err
 }
 
-// drain hands a window over and confirms some of it.
+// drain hands a window over and confirms some of it, at once or soon. Now and then it
+// takes all there is, so that what is appended next is marked while it is appended.
 func (n *board) drain() error {
-	rows, err := n.o.Next(0, 1+n.random.IntN(8))
+	limit, all := 1+n.random.IntN(8), n.random.IntN(3) == 0
+	if all {
+		limit = outboxDrafts
+	}
+	rows, err := n.o.Next(0, limit)
+	if err == nil && all && len(rows) > 0 {
+		_, err = n.o.Next(rows[len(rows)-1].Row, limit)
+	}
 	if err != nil {
 		return err
 	}
@@ -192,6 +200,9 @@ func (n *board) drain() error {
 			n.say("%s %d", saysConfirm, r.Row)
 			confirmed = append(confirmed, r.Row)
 		}
+	}
+	if n.random.IntN(2) == 0 {
+		return n.o.ConfirmSoon(confirmed)
 	}
 	if err := n.o.Confirm(confirmed); err != nil {
 		return err

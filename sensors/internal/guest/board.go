@@ -23,8 +23,8 @@ const (
 	logFile    = "/tmp/oxyd.log"
 )
 
-// The board's config, with a sensor for each tank to follow. 0.5 V is an empty
-// tank, 4.5 V is 1000 g.
+// The board's config, with a sensor for each tank to follow. Of A and B, 0.5 V is an
+// empty tank and 4.5 V is 1000 g; what flows out of C goes through a meter.
 const (
 	configHead = `
 site: rig
@@ -33,13 +33,14 @@ data_dir: /data
 tanks:
   - {id: A, capacity: 1000 g}
   - {id: B, capacity: 1000 g}
+  - {id: C, capacity: 10 kg, initial: %d g}
 broker: {listen: 127.0.0.1:1883}
 ledger: {id: main}
 outbox: {commit_interval: 200ms}
 log: {level: info, format: text}
 sensors:
 `
-	configSensor = `
+	configADC = `
   - tank: %s
     driver: ads1115
     interval: 500ms
@@ -55,6 +56,17 @@ sensors:
     volts_min: 0.3 V
     volts_max: 4.7 V
 `
+	configSFM = `
+  - tank: %s
+    driver: sfm
+    interval: 250ms
+    stale_after: 3s
+    bus: %d
+    address: %#x
+    part: SFM3019
+    gas: oxygen
+    flow_unit: slm
+`
 )
 
 // volts is what a sensor gives for a tank's grams.
@@ -65,27 +77,34 @@ func volts(grams float64) physic.ElectricPotential {
 // board is the board: chips on a bus, and oxyd.
 type board struct {
 	wires  *chip.Bus
-	chips  map[string]*chip.Troubled // by tank; the model is an *chip.ADS1115
+	chips  map[string]*chip.Troubled // by tank
 	bus    *cusei2c.Device           // nil while it is unplugged
 	oxyd   *daemon
 	client *http.Client
 }
 
 // chipTable is which chip measures which tank. A chip of another kind is one more
-// line here, its section in the config, and its part in the story.
+// line here, a driver's section above, and its part in the story.
 var chipTable = []struct {
 	tank    string
 	address uint16
-}{{"A", 0x48}, {"B", 0x49}}
+	config  string
+	model   func() chip.Device
+}{
+	{"A", 0x48, configADC, func() chip.Device { return chip.NewADS1115(time.Now) }},
+	{"B", 0x49, configADC, func() chip.Device { return chip.NewADS1115(time.Now) }},
+	{"C", 0x2e, configSFM, func() chip.Device { return chip.NewSFM3019(time.Now) }},
+}
 
 // newBoard puts the chips on the bus and makes the bus a device.
 func newBoard() (*board, error) {
 	b := &board{wires: &chip.Bus{Name: "wires"}, chips: map[string]*chip.Troubled{}}
 	for _, c := range chipTable {
-		model := chip.NewADS1115(time.Now)
-		b.chips[c.tank] = &chip.Troubled{Device: model}
+		b.chips[c.tank] = &chip.Troubled{Device: c.model()}
 		b.wires.Plug(c.address, b.chips[c.tank])
 	}
+	b.wires.Plug(0, b.meter().GeneralCall())
+	b.meter().Set(flowC, 25)
 	b.fill("A", firstA)
 	b.fill("B", startB)
 	b.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
@@ -96,6 +115,8 @@ func newBoard() (*board, error) {
 }
 
 func (b *board) adc(tank string) *chip.ADS1115 { return b.chips[tank].Device.(*chip.ADS1115) }
+
+func (b *board) meter() *chip.SFM { return b.chips["C"].Device.(*chip.SFM) }
 
 // fill puts grams into a tank.
 func (b *board) fill(tank string, grams float64) { b.adc(tank).Set(0, volts(grams)) }
@@ -143,9 +164,9 @@ func (m messages) Transfer(list []cusei2c.Message) (done int, err error) {
 // start starts oxyd.
 func (b *board) start() (err error) {
 	var config strings.Builder
-	config.WriteString(configHead)
+	fmt.Fprintf(&config, configHead, startC)
 	for _, c := range chipTable {
-		fmt.Fprintf(&config, configSensor, c.tank, busNumber, c.address)
+		fmt.Fprintf(&config, c.config, c.tank, busNumber, c.address)
 	}
 	if err := os.WriteFile(configFile, []byte(config.String()), 0o600); err != nil {
 		return err

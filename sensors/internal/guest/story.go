@@ -7,22 +7,10 @@ import (
 	"math"
 	"os/exec"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
 	"oxyd/sensors/internal/chip"
-)
-
-// What is in the tanks, in grams. A stands still but for one use in the end; B is
-// used up all the time, so that a reading of it that is old shows.
-const (
-	firstA = 500
-	lastA  = 300
-	startB = 750
-	useB   = 2.5 // a second
-
-	tolerance = 0.2 // a step of the converter is 0.05 g
 )
 
 // Bounds that oxyd has to keep.
@@ -33,52 +21,6 @@ const (
 	freshLimit  = 2 * time.Second  // age of a neighbour's reading
 )
 
-// truth is what was in the tanks.
-type truth struct {
-	mu sync.Mutex
-	a  []float64
-	b  float64
-}
-
-// judge refuses a balance that never was.
-func (t *truth) judge(tank string, balance float64) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch tank {
-	case "A":
-		for _, grams := range t.a {
-			if math.Abs(balance-grams) <= tolerance {
-				return nil
-			}
-		}
-		return fmt.Errorf("the account says %g g of tank A, which held %v", balance, t.a)
-	case "B":
-		if balance >= t.b-tolerance && balance <= startB+tolerance {
-			return nil
-		}
-		return fmt.Errorf("the account says %g g of tank B, which holds %g", balance, t.b)
-	}
-	return fmt.Errorf("the account has a tank %q", tank)
-}
-
-// use takes from tank B until stop is closed.
-func (t *truth) use(b *board, stop <-chan struct{}) {
-	const step = 50 * time.Millisecond
-	tick := time.NewTicker(step)
-	defer tick.Stop()
-	for began := time.Now(); ; {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-		}
-		t.mu.Lock()
-		t.b = startB - useB*time.Since(began).Seconds()
-		b.fill("B", t.b)
-		t.mu.Unlock()
-	}
-}
-
 // teller tells the story: it does things to the board and waits for what oxyd says.
 type teller struct {
 	board *board
@@ -88,7 +30,7 @@ type teller struct {
 
 // tell tells the story and gives the first thing that is not as it should be.
 func tell(b *board) error {
-	t := &teller{board: b, truth: &truth{a: []float64{firstA}, b: startB}}
+	t := &teller{board: b, truth: &truth{began: time.Now(), a: []float64{firstA}, b: startB}}
 	stop := make(chan struct{})
 	defer close(stop)
 	go t.truth.use(b, stop)
@@ -98,18 +40,21 @@ func tell(b *board) error {
 		name string
 		do   func() error
 	}{
-		{"both tanks are read", t.opening},
-		{"nobody acknowledges", t.errno(syscall.EREMOTEIO, "missing:nack")},
-		{"arbitration is lost", t.errno(syscall.EAGAIN, "fault:bus")},
-		{"i/o errors", t.errno(syscall.EIO, "fault:bus")},
-		{"the handle is dead", t.errno(syscall.ENODEV, "missing:no_bus")},
+		{"all chips are read", t.opening},
+		{"nobody acknowledges", t.trouble("A", chip.Trouble{Errno: syscall.EREMOTEIO}, "missing:nack")},
+		{"arbitration is lost", t.trouble("A", chip.Trouble{Errno: syscall.EAGAIN}, "fault:bus")},
+		{"i/o errors", t.trouble("A", chip.Trouble{Errno: syscall.EIO}, "fault:bus")},
+		{"the handle is dead", t.trouble("A", chip.Trouble{Errno: syscall.ENODEV}, "missing:no_bus")},
 		{"busy twice, which nobody sees", t.busy},
-		{"transfers fall short", t.trouble(chip.Trouble{Short: true}, "fault:bus")},
-		{"bits are turned", t.trouble(chip.Trouble{Flip: 0x20}, "fault:config_readback")},
+		{"transfers fall short", t.trouble("A", chip.Trouble{Short: true}, "fault:bus")},
+		{"bits are turned", t.trouble("A", chip.Trouble{Flip: 0x20}, "fault:config_readback")},
 		{"brown-out", t.brownOut},
+		{"the meter's bits are turned", t.trouble("C", chip.Trouble{Flip: 0x20}, "fault:crc")},
+		{"the meter is reset", t.reset},
 		{"the chip hangs", t.hang},
 		{"the bus is pulled and put back", t.vanish},
 		{"oxygen is used", t.used},
+		{"what flows is booked", t.flows},
 		{"every event is true", t.events},
 		{"oxyd stops cleanly", b.stopOxyd},
 	}
@@ -128,7 +73,7 @@ func (t *teller) healthy(v view) bool {
 	a, b := v.balances["A"], v.balances["B"]
 	t.truth.mu.Lock()
 	defer t.truth.mu.Unlock()
-	return v.sensors["A"].State == "ok" && v.sensors["B"].State == "ok" && a != nil && b != nil &&
+	return v.sensors["A"].State == "ok" && v.sensors["B"].State == "ok" && v.sensors["C"].State == "ok" && a != nil && b != nil &&
 		math.Abs(*a-t.truth.a[len(t.truth.a)-1]) <= tolerance && *b-t.truth.b <= 3*useB
 }
 
@@ -143,18 +88,13 @@ func (t *teller) opening() error {
 	return nil
 }
 
-// errno fails every transfer of A's chip.
-func (t *teller) errno(errno syscall.Errno, want string) func() error {
-	return t.trouble(chip.Trouble{Errno: errno}, want)
-}
-
-// trouble comes to every transfer of A's chip until oxyd says so, and leaves: A
-// must heal, B must not have noticed.
-func (t *teller) trouble(trouble chip.Trouble, want string) func() error {
+// trouble comes to every transfer of a tank's chip until oxyd says so, and leaves: the
+// channel must heal, and the neighbours must not have noticed.
+func (t *teller) trouble(tank string, trouble chip.Trouble, want string) func() error {
 	return func() error {
-		t.board.chips["A"].Script(trouble)
-		err := t.watch.until(reasonLimit, func(v view) bool { return v.sensors["A"].word() == want })
-		t.board.chips["A"].Script()
+		t.board.chips[tank].Script(trouble)
+		err := t.watch.until(reasonLimit, func(v view) bool { return v.sensors[tank].word() == want })
+		t.board.chips[tank].Script()
 		if err != nil {
 			return err
 		}
@@ -176,11 +116,19 @@ func (t *teller) healed() error {
 // busy has A's chip not acknowledge twice, as one does that is busy for a moment.
 func (t *teller) busy() error {
 	a := t.board.chips["A"]
+	before := t.watch.said().sensors["A"].Faults
 	a.Script(chip.Trouble{Errno: syscall.ENXIO, Times: 2})
 	if err := t.watch.until(reasonLimit, func(view) bool { return a.Affected() == 2 }); err != nil {
 		return err
 	}
-	return t.healed()
+	time.Sleep(time.Second) // two reads of A's own rhythm
+	if err := t.healed(); err != nil {
+		return err
+	}
+	if after := t.watch.said().sensors["A"].Faults; after != before {
+		return fmt.Errorf("%d reads failed", after-before)
+	}
+	return nil
 }
 
 // brownOut resets A's chip again and again, each time elsewhere in a read.
@@ -199,6 +147,16 @@ func (t *teller) brownOut() error {
 	return t.healed()
 }
 
+// reset resets the meter, which then has to be started anew.
+func (t *teller) reset() error {
+	before := t.board.meter().Starts()
+	t.board.meter().BrownOut()
+	if err := t.watch.until(reasonLimit, func(view) bool { return t.board.meter().Starts() > before }); err != nil {
+		return err
+	}
+	return t.healed()
+}
+
 // hang holds up every transfer of A's chip for longer than a tick.
 func (t *teller) hang() error {
 	a := t.board.chips["A"]
@@ -206,6 +164,12 @@ func (t *teller) hang() error {
 	err := t.watch.until(reasonLimit, func(v view) bool { return v.sensors["A"].Reason == "bus" })
 	if err == nil { // and it lasts: a second try
 		err = t.watch.until(reasonLimit, func(v view) bool { return a.Affected() >= 2 && v.sensors["A"].State != "ok" })
+	}
+	if err == nil {
+		time.Sleep(8 * time.Second) // its rest is longer
+		if n := a.Affected(); n != 2 {
+			err = fmt.Errorf("the chip was asked %d times, want twice until it has rested", n)
+		}
 	}
 	a.Script()
 	if err != nil {
@@ -220,12 +184,17 @@ func (t *teller) hang() error {
 
 // vanish pulls the adapter under oxyd and puts it back.
 func (t *teller) vanish() error {
-	before := t.watch.epoch()
+	before := t.watch.said().epoch
 	if err := t.board.unplug(); err != nil {
 		return err
 	}
 	err := t.watch.until(reasonLimit, func(v view) bool {
-		return v.sensors["A"].word() == "missing:no_bus" && v.sensors["B"].word() == "missing:no_bus"
+		for _, s := range v.sensors {
+			if s.word() != "missing:no_bus" {
+				return false
+			}
+		}
+		return true
 	})
 	if err != nil {
 		return err
@@ -237,7 +206,7 @@ func (t *teller) vanish() error {
 		return err
 	}
 	t.watch.age("B")
-	if after := t.watch.epoch(); after != before {
+	if after := t.watch.said().epoch; after != before {
 		return fmt.Errorf("oxyd began epoch %d after %d: it was restarted", after, before)
 	}
 	return nil
@@ -260,9 +229,24 @@ func (t *teller) used() error {
 		Tank    string  `json:"tank"`
 		Balance float64 `json:"balance"`
 	}
-	if err := json.Unmarshal(shown, &tanks); err != nil || len(tanks) != 2 || tanks[0].Tank != "A" || math.Abs(tanks[0].Balance-lastA) > tolerance {
+	if err := json.Unmarshal(shown, &tanks); err != nil || len(tanks) != 3 || tanks[0].Tank != "A" || math.Abs(tanks[0].Balance-lastA) > tolerance {
 		return fmt.Errorf("oxyd tanks says %s (%v)", shown, err)
 	}
+	return nil
+}
+
+// flows looks at what was booked of what flowed out of C: never more (see judge), and
+// less by what flowed while the meter could not be read, and by the event to come.
+func (t *teller) flows() error {
+	const (
+		unread = 15 * time.Second // at most, in this story
+		event  = 50               // grams
+	)
+	flowed, booked := startC-t.truth.c(), startC-*t.watch.said().balances["C"]
+	if booked < flowed-event-useC*unread.Seconds() || booked < flowed/2 {
+		return fmt.Errorf("%.1f g were booked while %.1f g flowed", booked, flowed)
+	}
+	fmt.Printf("booked %.1f g of the %.1f g that flowed\n", booked, flowed)
 	return nil
 }
 
@@ -273,7 +257,7 @@ func (t *teller) events() error {
 		return err
 	}
 	booked := 0
-	for _, tank := range []string{"A", "B"} {
+	for _, tank := range []string{"A", "B"} { // C's are amounts; their sum is its balance
 		n, err := t.eventsOf(tank)
 		if err != nil {
 			return err

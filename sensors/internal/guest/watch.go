@@ -9,7 +9,7 @@ import (
 )
 
 // sampleEvery is how often the watch asks oxyd.
-const sampleEvery = 150 * time.Millisecond
+const sampleEvery = 200 * time.Millisecond
 
 // sensor is a channel as oxyd's node status shows it.
 type sensor struct {
@@ -17,6 +17,7 @@ type sensor struct {
 	State    string `json:"state"`
 	Reason   string `json:"reason"`
 	Detail   string `json:"detail"`
+	Faults   uint64 `json:"faults"`
 	LastGood *struct {
 		Remaining float64   `json:"remaining"`
 		At        time.Time `json:"at"`
@@ -148,11 +149,11 @@ func (w *watch) age(tank string) time.Duration {
 	return age
 }
 
-// epoch is that of oxyd's store, as it last said.
-func (w *watch) epoch() uint64 {
+// said is what oxyd last said.
+func (w *watch) said() view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.latest.epoch
+	return w.latest
 }
 
 // result is how many answers were judged and whether one was wrong.
@@ -165,7 +166,7 @@ func (w *watch) result() (asked int, err error) {
 // String is a view for a human.
 func (v view) String() string {
 	s := ""
-	for _, tank := range []string{"A", "B"} {
+	for _, tank := range []string{"A", "B", "C"} {
 		s += fmt.Sprintf("%s %s (%s)", tank, v.sensors[tank].word(), v.sensors[tank].Detail)
 		if b := v.balances[tank]; b != nil {
 			s += fmt.Sprintf(" balance %g", *b)
