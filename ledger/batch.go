@@ -57,6 +57,8 @@ type batch struct {
 
 	touched map[string]bool  // sources whose confirmation may change
 	twins   map[string]twins // sources that look like two boards
+
+	measured string // tank whose snapshot a retry has put in force
 }
 
 // Values are kept by bolt until the commit; one piece of memory for hundreds of

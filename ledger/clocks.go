@@ -33,7 +33,7 @@ type Skew struct {
 // clocks is guarded by Ledger.mu.
 type clocks struct {
 	opened   time.Time
-	measured map[string]time.Time // by tank: receipt of the snapshot in force
+	measured map[string]time.Time // by tank: receipt of the snapshot in force, or when a retry put it there
 	skews    map[string]Skew      // by source
 }
 
@@ -56,6 +56,14 @@ func (l *Ledger) noteClocks(deliveries []Delivery, results []Result) {
 		}
 		l.clocks.compare(e, now)
 	}
+}
+
+// noteMeasured says that a snapshot is in force since now although it came before: a
+// retry has had it accepted.
+func (l *Ledger) noteMeasured(tank string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clocks.measured[strings.Clone(tank)] = l.opt.Now()
 }
 
 // compare holds the date of an event against the ledger's.

@@ -104,6 +104,20 @@ func TestFC49StalenessRunsOnTheMonotonicClock(t *testing.T) {
 	}
 }
 
+// A snapshot of a tank that had to be let in first is as fresh as any: that the account
+// has been open for long says nothing of it. A retry again makes it no younger.
+func TestRetriedSnapshotIsFresh(t *testing.T) {
+	r := newRig(t).with(func(o *Options) { o.Closed, o.StaleAfter = true, 180*time.Second })
+	r.clk.now = noon.Add(time.Hour)
+	r.send("measured", fmt.Sprintf(`{"event_id":"z","tank":"Z","source":"dev","remaining":5,"occurred_at":%q}`, r.clk.now.Format(time.RFC3339)))
+	id := r.newest()
+	r.want("let in", r.retry(id, ""), "true applied")
+	r.want("stale", r.doc("Z").Stale, false)
+	r.clk.now = r.clk.now.Add(181 * time.Second)
+	r.want("retried again", r.retry(id, ""), "false applied")
+	r.want("stale by its age", r.doc("Z").Stale, true)
+}
+
 // While nobody vouches for the clock nothing goes for its age: set ahead by years it
 // would cost all history, and raise the floor above what is yet to come.
 func TestPruningWaitsForABelievableClock(t *testing.T) {

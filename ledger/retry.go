@@ -24,15 +24,20 @@ func (l *Ledger) Retry(id string, overrule event.Reason, note string) (d Decisio
 	if !validNote(note) {
 		return d, fmt.Errorf("retry %q: %w", id, ErrNote)
 	}
+	measured := "" // the tank whose snapshot came into force by it
 	err = l.metBefore(id)
 	if err == nil {
 		err = l.decide(func(b *batch) error {
 			d, err = b.retry(id, overrule, note)
+			measured = b.measured
 			return err
 		})
 	}
 	if err != nil {
 		return d, fmt.Errorf("retry quarantined message: %w", err)
+	}
+	if measured != "" {
+		l.noteMeasured(measured)
 	}
 	return d, nil
 }
@@ -82,6 +87,9 @@ func (b *batch) retry(id string, overrule event.Reason, note string) (Decision, 
 			return Decision{}, err
 		}
 		r.outcome = again.entry.outcome
+		if r.outcome == Applied && in.Event.Type == event.Measured {
+			b.measured = in.Event.Tank
+		}
 		err = b.unkeep(p.key, p.kept)
 	} else if !fresh && reason == p.kept.Reason {
 		return r.shown(p.lsn, false), nil

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"periph.io/x/conn/v3/physic"
+
+	"oxyd/sensors/vessel"
 )
 
 // chain is the Probe of everything but simulated tanks: from what stands on a wire to
@@ -19,6 +21,7 @@ type chain struct {
 	model    model   // of a tank's content; nil where the quantity is what the channel gives
 	capacity float64 // kilograms of the full tank; 0: unknown
 	shared   *shared
+	ambient  *Source // of a probe that is a gauge: what its pressure is against; else nil
 }
 
 // Read measures once.
@@ -40,8 +43,8 @@ func (c *chain) Read(ctx context.Context) (Reading, error) {
 		return r, err
 	}
 	if c.model == nil {
-		r.Value = q
-		return r, nil
+		r.Value, err = c.absolute(&r, q)
+		return r, err
 	}
 	h, err := c.model.content(q, c.shared)
 	if err != nil {
@@ -50,6 +53,20 @@ func (c *chain) Read(ctx context.Context) (Reading, error) {
 	r.suspect(h.why)
 	r.Uncompensated = h.uncompensated
 	return r, r.hold(h.kg, c.capacity)
+}
+
+// absolute is what models take from a probe: of a gauge, its pressure and that around it.
+func (c *chain) absolute(r *Reading, q float64) (float64, error) {
+	if c.ambient == nil {
+		return q, nil
+	}
+	ambient, why, err := c.shared.get(*c.ambient)
+	if err != nil {
+		return 0, about("ambient pressure", err)
+	}
+	r.suspect(why)
+	q, err = vessel.Absolute(q, ambient)
+	return q, modelFault(err)
 }
 
 // suspect marks the reading for the reason, unless there is one already or none.

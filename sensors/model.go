@@ -28,8 +28,8 @@ type ModelSpec struct {
 	Reserve     float64 // gas: the pressure below which the content is of no use, against what Gauge says
 	ReserveMass float64 // kg: the others
 
-	Gauge       bool    // gas: the transducer measures against Ambient
-	Ambient     Source  // gas: absolute pressure around it
+	Gauge       bool    // gas, and a probe of a pressure: the transducer measures against Ambient
+	Ambient     Source  // of a gauge: absolute pressure around it
 	Temperature Source  // gas: of the gas; a fixed one makes every reading uncompensated
 	ShellGrowth float64 // gas: part of the volume for each 200 bar
 

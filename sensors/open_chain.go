@@ -73,6 +73,10 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 		proto.model, err = s.model(proto.bounds.slack)
 		errs = append(errs, err, l.sources(s))
 	}
+	if s.Tank == "" && s.Measures == Pressure && s.Model.Gauge {
+		proto.ambient = &s.Model.Ambient
+		errs = append(errs, l.need(s.Model.Ambient, Pressure))
+	}
 	if c.Quantity == Flow {
 		errs = append(errs, l.meter(s, c))
 	} else {
