@@ -26,13 +26,14 @@ func (b *board) handler() http.Handler {
 // timely refuses an entry whose instant cannot be meant, or cannot be placed: this
 // node's numbers say that what it sends now came after what it measured before,
 // so that an earlier movement would be subtracted from a measurement that has it
-// in already. A clock that nobody vouches for does not say what the future is.
+// in already. A clock that nobody vouches for does not say what the future is, but for
+// what no running board can see.
 func (b *board) timely(e *event.Event) error {
 	at := e.OccurredAt
 	switch {
 	case at.IsZero():
 		return nil
-	case at.Before(dateKnownFrom) || b.clock.Synced() && at.After(time.Now().Add(ledger.MaxAhead)):
+	case at.Before(dateKnownFrom), at.After(dateKnownTo), b.clock.Synced() && at.After(time.Now().Add(ledger.MaxAhead)):
 		return fmt.Errorf("%w: occurred_at %s is before 2020 or in the future", web.ErrInvalid, at.Format(time.RFC3339))
 	}
 	if last, ok := b.measured.last(e.Tank); ok && !at.After(last) {

@@ -47,6 +47,9 @@ func shownAt(t, now time.Time) time.Time {
 // was never set.
 var dateKnownFrom = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// dateKnownTo is the last that is believed of an entry by hand.
+var dateKnownTo = time.Date(2120, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // skewText names the source whose clock is ahead most (FC-48).
 func (b *board) skewText(skews []ledger.Skew) string {
 	if len(skews) == 0 {

@@ -98,7 +98,11 @@ func TestRefusedBookingIsMadeLater(t *testing.T) {
 // TestFlowIsNoMeasurementOfATank: an entry by hand is refused from before the tank's last
 // measurement, which has it in. A flow has nothing in it.
 func TestFlowIsNoMeasurementOfATank(t *testing.T) {
-	b := &board{wakeStatus: make(chan struct{}, 1), log: zerolog.Nop()}
+	clk, err := clock.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &board{wakeStatus: make(chan struct{}, 1), log: zerolog.Nop(), clock: clk}
 	edgeOf(t, b)
 	now := time.Now()
 	refill := event.Event{Type: event.Refilled, Tank: "A", Amount: physic.KiloGram, OccurredAt: now.Add(-time.Minute)}
