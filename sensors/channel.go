@@ -53,6 +53,7 @@ type Channel struct {
 	Interval   time.Duration // between two reads, > 0
 	StaleAfter time.Duration // 0 means three intervals; not below one
 	Timeout    time.Duration // of one read; 0 means ReadTimeout
+	FaultAfter time.Duration // reads must fail for so long before the state says so; 0: FaultsBeforeState alone
 	Optional   bool          // may be absent: then it is logged without alarm
 
 	// Open talks to the hardware once and returns the probe. It runs when the
@@ -138,6 +139,9 @@ type status struct {
 	last       Reason // of the last failed read
 	lastInRow  int    // failed reads in a row for that reason
 
+	faultAfter time.Duration
+	failing    time.Time // when the first of the failed reads in a row was
+
 	filtered int       // readings in a row that a filter refused
 	heard    time.Time // the last of those: the channel is not silent
 }
@@ -163,7 +167,9 @@ func (s *status) failed(f *Fault, seen Reading, now time.Time) (changed bool) {
 		s.heard = now
 		return false
 	}
-	s.InRow++
+	if s.InRow++; s.InRow == 1 {
+		s.failing = now
+	}
 	if f.Reason != s.last {
 		s.last, s.lastInRow = f.Reason, 0
 	}
@@ -174,6 +180,9 @@ func (s *status) failed(f *Fault, seen Reading, now time.Time) (changed bool) {
 	failing := s.State == StateFault || s.State == StateMissing
 	never := s.LastGood.At.IsZero() && !failing
 	if failing && s.lastInRow < FaultsBeforeState || s.InRow < FaultsBeforeState && !never {
+		return false
+	}
+	if !failing && !never && now.Sub(s.failing) < s.faultAfter {
 		return false
 	}
 	state := StateFault

@@ -110,3 +110,27 @@ func TestRetryPause(t *testing.T) {
 		}
 	}
 }
+
+// A transmitter's failure must last four seconds (NAMUR NE 43), however often it is read;
+// one that has never measured is told at once.
+func TestFaultAfter(t *testing.T) {
+	start := time.Unix(1000, 0)
+	s := status{staleAfter: time.Minute, faultAfter: loopFault}
+	s.good(Reading{At: start})
+	for i := range 50 {
+		at := time.Duration(i) * 100 * time.Millisecond
+		changed := s.failed(&Fault{Reason: ReasonRangeLow}, Reading{}, start.Add(at))
+		if want := at >= loopFault; (s.State == StateFault) != want {
+			t.Fatalf("after %s: %s (changed %t)", at, s.State, changed)
+		}
+	}
+	s.good(Reading{At: start.Add(time.Minute)})
+	s.failed(&Fault{Reason: ReasonRangeLow}, Reading{}, start.Add(time.Minute))
+	if s.State != StateOK {
+		t.Errorf("the next failure begins anew: %s", s.State)
+	}
+	never := status{faultAfter: loopFault}
+	if never.failed(&Fault{Reason: ReasonOpen}, Reading{}, start); never.State != StateFault {
+		t.Errorf("never measured: %s, want fault", never.State)
+	}
+}

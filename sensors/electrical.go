@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 )
 
 // Signal is how a sensor speaks: what its wire carries, and so which electrical
@@ -129,6 +130,10 @@ var NE43 = LoopLimits{3.6e-3, 3.8e-3, 20.5e-3, 21e-3}
 
 // The span of a loop, in amperes.
 const loopLow, loopHigh = 4e-3, 20e-3
+
+// loopFault is how long a loop must signal failure before that is believed of the
+// transmitter and not of a moment (NAMUR NE 43). A value there is none from the first.
+const loopFault = 4 * time.Second
 
 // loopOpen is the current below which a wire is off: no transmitter can live on it.
 const loopOpen = 1e-3

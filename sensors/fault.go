@@ -7,7 +7,7 @@ import (
 )
 
 // Reason is the short stable word for why a channel is not ok. It stands in the
-// node's status and in metric labels, so a word once used keeps its meaning.
+// node's status and in the log, so a word once used keeps its meaning.
 type Reason string
 
 // The reasons. The first group is about reaching the chip, the second about what

@@ -63,6 +63,7 @@ func newLine(c Channel, bus string, index int, now time.Time) *line {
 		status: status{
 			started:    now,
 			staleAfter: c.StaleAfter,
+			faultAfter: c.FaultAfter,
 			ChannelState: ChannelState{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, Bus: bus, Optional: c.Optional,
 				State: StateStale, Reason: ReasonStarting, Since: now},
 		},

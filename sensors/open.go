@@ -119,14 +119,15 @@ func (l *layout) declare(specs []Spec) {
 
 // device is an input of a chip, before anybody has talked to it.
 type device struct {
-	bus    string // whose loop reads it
-	name   string // of a channel that has none of its own
-	place  string // on the bus: no two channels may have the same
-	handle handle
-	wire   *lateBus // the handle, where it is an I2C bus
-	signal Signal   // what the chip gives if nobody says otherwise
-	unit   unit     // of what it gives, for people
-	gives  Quantity // that the chip gives by itself; "" where only a calibration tells
+	bus     string // whose loop reads it
+	name    string // of a channel that has none of its own
+	place   string // on the bus: no two channels may have the same
+	handle  handle
+	wire    *lateBus      // the handle, where it is an I2C bus
+	signal  Signal        // what the chip gives if nobody says otherwise
+	unit    unit          // of what it gives, for people
+	timeout time.Duration // of a read; 0 means ReadTimeout
+	gives   Quantity      // that the chip gives by itself; "" where only a calibration tells
 	// open talks to the chip and gives inputs of it, by their names.
 	open func(ctx context.Context, inputs ...string) ([]Input, error)
 }

@@ -47,6 +47,10 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 	if signal == "" {
 		signal = d.signal
 	}
+	c.Timeout = d.timeout
+	if signal == SignalLoop {
+		c.FaultAfter = loopFault
+	}
 	c.Quantity = s.Measures
 	switch {
 	case s.Tank != "" && d.gives == Flow:

@@ -29,6 +29,10 @@ func (p present) Close() error { return nil }
 // The loops of what is no I2C bus. All 1-wire buses are one: a chip's conversion blocks.
 const loopW1 = "w1"
 
+// w1Timeout bounds a read on 1-wire: a conversion of 0.75 s, once more where a signal
+// ended the kernel's wait, and half as long again for copies of the chip.
+const w1Timeout = 3 * time.Second
+
 // device finds the chip of a spec. This is the one place that knows the drivers by
 // name.
 func (l *layout) device(s *Spec) (*device, error) {
@@ -105,17 +109,10 @@ func inputsOf(names []string, open func(name string) (Input, error)) ([]Input, e
 	return list, nil
 }
 
-// Clocks of the SPI chips: far below what they take, for wires as they are laid on
-// boards (MCP3208: 1 MHz at 2.7 V, DS21298E; MAX31865: 5 MHz, 19-6478).
-const (
-	mcpSpeed      = 500 * physic.KiloHertz
-	max31865Speed = 500 * physic.KiloHertz
-)
-
 // mcp3x08 finds an input of an MCP3208 or MCP3008.
 func (l *layout) mcp3x08(s *Spec) (*device, error) {
 	d := s.Device
-	conn, loop, err := l.spi(d.SPI, spi.Mode0, mcpSpeed)
+	conn, loop, err := l.spi(d.SPI, MCP3x08Mode, MCP3x08Speed)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +176,7 @@ func (l *layout) spi(name string, mode spi.Mode, speed physic.Frequency) (*lateS
 // max31865 finds a resistance thermometer's converter.
 func (l *layout) max31865(s *Spec) (*device, error) {
 	d := s.Device
-	conn, loop, err := l.spi(d.SPI, spi.Mode1, max31865Speed)
+	conn, loop, err := l.spi(d.SPI, MAX31865Mode, MAX31865Speed)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +216,7 @@ func (l *layout) ds18b20(s *Spec) (*device, error) {
 		err = fmt.Errorf("%q is no id of a DS18B20: it is 28- and twelve of 0-9 and a-f", id)
 	}
 	return &device{bus: loopW1, handle: present(func() error { return w1Present(DefaultW1Root) }), name: "ds18b20 " + id, place: "w1 " + id,
-		signal: SignalDirect, unit: celsius, gives: Temperature,
+		signal: SignalDirect, unit: celsius, gives: Temperature, timeout: w1Timeout,
 		open: func(context.Context, ...string) ([]Input, error) {
 			chip, err := NewDS18B20("", id, nil)
 			return []Input{chip}, err

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// hx711Timeout bounds a read of a load cell's converter: the first one of the input B32
+// settles twice and then takes its words, 1.5 s; it has its bus for itself.
+const hx711Timeout = 3 * time.Second
 
 // hx711 finds a load cell's converter. Each is a bus of its own: a word takes a tenth
 // of a second of waiting.
@@ -15,13 +20,17 @@ func (l *layout) hx711(s *Spec) (*device, error) {
 	if options.Input == "" {
 		options.Input = HX711InputA128
 	}
+	bias := Bias(d.Bias)
+	if bias == "" {
+		bias = BiasPullUp // so that an unplugged chip is never ready
+	}
 	lines := &bridgeLines{sck: LineConfig{Chip: d.GPIOChip, Line: d.ClockLine, Output: true},
-		dout: LineConfig{Chip: d.GPIOChip, Line: d.DataLine, Bias: BiasPullUp}} // so that an unplugged chip is never ready
+		dout: LineConfig{Chip: d.GPIOChip, Line: d.DataLine, Bias: bias}}
 	var same error
 	if d.ClockLine == d.DataLine {
 		same = fmt.Errorf("clock and data are both line %d", d.ClockLine)
 	}
-	return &device{bus: "hx711 " + place, handle: lines, name: "hx711 " + place, place: place, signal: SignalBridge, unit: counts,
+	return &device{bus: "hx711 " + place, handle: lines, name: "hx711 " + place, place: place, signal: SignalBridge, unit: counts, timeout: hx711Timeout,
 		open: func(context.Context, ...string) ([]Input, error) {
 			if err := errors.Join(lines.Close(), lines.Open()); err != nil {
 				return nil, lineFault("take the lines", err)

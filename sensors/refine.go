@@ -17,8 +17,9 @@ type RefineSpec struct {
 	Consumption *ConsumptionSpec
 	// AbnormalFrom is the fall, in kilograms a second, below which no rate is abnormal:
 	// above what the reading of a vessel that cools does, below the leak that is to be
-	// found. 0 means that rates are not looked at.
-	AbnormalFrom float64
+	// found. 0 means that rates are not looked at. AbnormalAlways, at least that, is
+	// abnormal also while the usual rate is not known; 0 means that nothing is.
+	AbnormalFrom, AbnormalAlways float64
 }
 
 // FilterSpec says what a value must be to be believed.
@@ -127,7 +128,7 @@ func (l *layout) refine(s *Spec, c *Channel) error {
 	}
 	if s.Tank != "" && s.Refine.AbnormalFrom > 0 {
 		window := max(signal.DefaultTrendWindow, 10*s.Interval)
-		r.trend, err = signal.NewTrend(signal.TrendOptions{Least: s.Refine.AbnormalFrom, Window: window,
+		r.trend, err = signal.NewTrend(signal.TrendOptions{Least: s.Refine.AbnormalFrom, Most: s.Refine.AbnormalAlways, Window: window,
 			Baseline: max(signal.DefaultTrendBaseline, window), Gap: gap})
 		keep(err)
 	}

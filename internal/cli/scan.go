@@ -12,7 +12,7 @@ type sensorsScanCmd struct {
 
 // Help is the long text of `oxyd sensors scan --help`.
 func (sensorsScanCmd) Help() string {
-	return "Every I2C bus is asked at every address by reading one byte; 1-Wire thermometers and what the kernel drives itself (IIO) are listed as the kernel knows them; of SPI the chip selects, of GPIO the chips. It needs no config. While a daemon reads the same chips a conversion of its may be disturbed, which it notices and reads again."
+	return "Every I2C bus is asked at every address by reading one byte, and an ADS1115 by its config register; 1-Wire thermometers and what the kernel drives itself (IIO) are listed as the kernel knows them; of SPI the chip selects, of GPIO the chips. It needs no config. While a daemon reads the same chips a conversion of its may be disturbed, which it notices and reads again."
 }
 
 // Run shows what is there.

@@ -87,7 +87,7 @@ func (c *sensorsReadCmd) open(s *terminal) (reading, error) {
 	case nobody == nil:
 		return nil, err
 	}
-	return openBench(s.ctx, cfg)
+	return openBench(s, cfg)
 }
 
 // render gives what is to be shown.
@@ -156,9 +156,11 @@ type bench struct {
 
 // openBench reads the channels of a config. A bus that is not there is a channel
 // without a value here, not an end: somebody looks for what is missing.
-func openBench(ctx context.Context, cfg *config.Config) (*bench, error) {
+func openBench(s *terminal, cfg *config.Config) (*bench, error) {
 	specs, err := daemon.SensorSpecs(cfg)
-	if err != nil {
+	if err != nil && len(specs) > 0 {
+		s.complain(err) // of some channels: the others can be looked at
+	} else if err != nil {
 		return nil, err
 	}
 	if len(specs) == 0 {
@@ -171,7 +173,7 @@ func openBench(ctx context.Context, cfg *config.Config) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(s.ctx)
 	b := &bench{poller: poller, stop: stop, ended: make(chan error, 1), first: make(chan struct{})}
 	go func() { b.ended <- poller.Run(ctx) }()
 	go b.awaitFirst(ctx)
@@ -223,6 +225,9 @@ func writeChannels(b *bytes.Buffer, list []daemon.SensorDocument) error {
 		value, quality, age := "-", "-", "-"
 		if good := c.LastGood; good != nil {
 			quality, age = good.Quality, time.Since(good.At).Round(time.Second).String()
+			if good.Uncompensated {
+				quality += ", uncompensated"
+			}
 			switch {
 			case good.Remaining != nil:
 				value = good.Remaining.String()

@@ -18,11 +18,18 @@ func spiPath(spi string) (path string, ok bool) {
 }
 
 // gpioPath gives the device of a GPIO chip that is written as a number, by its name
-// or as the device itself.
+// or as the device itself; a label, such as pinctrl-bcm2711, stays one.
 func gpioPath(chip string) (path string, ok bool) {
 	number := strings.TrimPrefix(strings.TrimPrefix(chip, "/dev/"), "gpiochip")
-	return "/dev/gpiochip" + number, plainNatural(number)
+	if plainNatural(number) {
+		return "/dev/gpiochip" + number, true
+	}
+	return chip, gpioLabel.MatchString(chip) && !strings.HasPrefix(chip, "gpiochip")
 }
+
+// gpioLabel is what the kernel's drivers call their chips; at most 31 bytes
+// (linux/gpio.h, GPIO_MAX_NAME_SIZE).
+var gpioLabel = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._:@-]{0,30}$`)
 
 // plainNatural reports whether s is a number of 0 to 65535 without leading zeros.
 func plainNatural(s string) bool {

@@ -125,7 +125,8 @@ type Sensor struct {
 	// 3.3 V, 0.25 V to 5.5 V; the same for every input of a chip.
 	VRef Volts `yaml:"vref" driver:"mcp3208,mcp3008"`
 
-	// GPIOChip is the chip of the lines: "0", "gpiochip0" or "/dev/gpiochip0".
+	// GPIOChip is the chip of the lines: "0", "gpiochip0", "/dev/gpiochip0", or its label, which other
+	// than the number does not change with the kernel: pinctrl-bcm2711.
 	// Default 0. After parsing it is always the device's path.
 	GPIOChip string `yaml:"gpio_chip" driver:"hx711,pulse"`
 
@@ -171,7 +172,7 @@ type Sensor struct {
 	Edge string `yaml:"edge" driver:"pulse"`
 
 	// Bias is pull-up (default), pull-down or as-is.
-	Bias string `yaml:"bias" driver:"pulse"`
+	Bias string `yaml:"bias" driver:"pulse,hx711"`
 
 	// Debounce is how long the line must hold for a pulse to count. Default 1ms, 0s
 	// (none) to 1s.

@@ -122,7 +122,7 @@ type Filter struct {
 	Sigmas Number `yaml:"sigmas"`
 
 	// Floor is the least deviation that is held to be one: a quiet signal has a
-	// spread of 0. Default 0 g: the driver's step. Not for a probe.
+	// spread of 0. Default 0 g: a ten-thousandth of the tank's capacity, a gram where that is not known. Not for a probe.
 	Floor Mass `yaml:"floor"`
 
 	// MaxRate is the fastest change that the tank can make. Default 0: no bound. Not
@@ -150,7 +150,8 @@ type Consumption struct {
 	// below Report.Deadband.
 	Deadband Mass `yaml:"deadband"`
 
-	// Settle is how long the mass must hold before a loss is believed. Default 3m,
+	// Settle is how long a new level must stand before a refill, a removal, or what
+	// went while nobody measured, is booked. Default 3m,
 	// Interval to 24h.
 	Settle Duration `yaml:"settle"`
 

@@ -99,7 +99,7 @@ func (r *reader) validateSPI(s *Sensor, path string) {
 
 func (r *reader) validateGPIOChip(s *Sensor, path string) {
 	if _, ok := gpioPath(s.GPIOChip); !ok {
-		r.fault(path+".gpio_chip", nil, "%q is not a GPIO chip such as 0, gpiochip0 or /dev/gpiochip0", shorten(s.GPIOChip))
+		r.fault(path+".gpio_chip", nil, "%q is not a GPIO chip such as 0, gpiochip0, /dev/gpiochip0 or a label", shorten(s.GPIOChip))
 	}
 }
 

@@ -135,5 +135,8 @@ func (b *board) metrics() []web.Metric {
 	if b.poller == nil {
 		return list
 	}
+	list = append(list, web.Metric{Name: "oxyd_sensors_removed_grams_total", Type: "counter",
+		Help: "What went from tanks faster than anybody draws, not booked as used.", Value: b.removed.total()})
+	list = append(list, busMetrics(b.poller.Buses())...)
 	return append(list, sensorMetrics(b.poller.States())...)
 }

@@ -69,6 +69,7 @@ type board struct {
 	ingest     *ingest.Ingest
 	measured   measuredTanks
 	owed       owed
+	removed    removals
 
 	announced    announcements
 	ledgerAlarms alarmBoard

@@ -42,9 +42,7 @@ func (b *board) reading(r sensors.Reading) {
 	if r.Tank == "" {
 		return // it serves the models of others
 	}
-	if r.Quantity == sensors.Content {
-		b.measured.note(r.Tank, r.At)
-	}
+	b.removed.note(&r, b.log)
 	if r.Quantity == sensors.Content && r.Report || r.Consumed+r.Refilled > 0 {
 		b.owed.add(&r)
 	}
@@ -55,6 +53,7 @@ func (b *board) reading(r sensors.Reading) {
 	}
 	if r.Quantity == sensors.Content && (r.Report || len(drafts) > 0) {
 		drafts = append(drafts, draft(&r, event.Measured, r.Remaining))
+		b.measured.note(r.Tank, r.At)
 	}
 	if b.first.take() {
 		keep = b.append

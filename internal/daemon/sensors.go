@@ -2,8 +2,13 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
+	"periph.io/x/conn/v3/physic"
 
 	"oxyd/internal/web"
 	"oxyd/ledger"
@@ -126,6 +131,92 @@ func (b *board) rateAlarm(states []sensors.ChannelState) {
 		text = "falls unusually fast: " + strings.Join(bad, ", ")
 	}
 	b.raise(&b.nodeAlarms, "abnormal_rate", critical, text)
+	b.raise(&b.nodeAlarms, "removed", warning, b.removed.text(time.Now()))
+}
+
+// removedTold is how long a removal is told, unless the tank is refilled before.
+const removedTold = 12 * time.Hour
+
+// removals are what went from tanks faster than anybody draws: a cylinder that was taken
+// off, or a valve that burst. It is no use, so it is in no event but the snapshot; but
+// somebody has to know.
+type removals struct {
+	mu sync.Mutex
+	of map[string]removal // by tank
+	kg float64            // in all
+}
+
+type removal struct {
+	at   time.Time
+	mass physic.Mass
+}
+
+// note takes a reading's removal, and ends one at a refill.
+func (m *removals) note(r *sensors.Reading, log zerolog.Logger) {
+	if r.Removed+r.Refilled == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.Refilled > 0 {
+		delete(m.of, r.Tank)
+	}
+	if r.Removed == 0 {
+		return
+	}
+	if m.of == nil {
+		m.of = map[string]removal{}
+	}
+	m.of[r.Tank] = removal{r.At, r.Removed}
+	m.kg += float64(r.Removed) / 1e12
+	log.Error().Str("tank", r.Tank).Stringer("removed", r.Removed).
+		Msg("content went faster than anybody draws: the cylinder was taken off, or something burst; it is not booked as used")
+}
+
+// text says what is to be told at a time.
+func (m *removals) text(now time.Time) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []string
+	for tank, r := range m.of {
+		if now.Sub(r.at) > removedTold {
+			delete(m.of, tank)
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s: %s", tank, r.mass))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	slices.Sort(list)
+	return "went faster than anybody draws, and is not booked as used: " + strings.Join(list, ", ")
+}
+
+// total is what went in all, in grams.
+func (m *removals) total() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.kg * 1e3
+}
+
+// busMetrics tells what the buses of chips go through.
+func busMetrics(states []sensors.BusState) (list []web.Metric) {
+	for i := range states {
+		c := &states[i]
+		add := func(name, kind, help string, value float64) {
+			list = append(list, web.Metric{Name: "oxyd_bus_" + name, Type: kind, Help: help, Labels: map[string]string{"bus": c.Name}, Value: value})
+		}
+		hanging := 0.0
+		if c.Hanging {
+			hanging = 1
+		}
+		add("hanging", "gauge", "1 while a read on the bus does not end.", hanging)
+		add("failures_total", "counter", "Transfers that failed.", float64(c.Failures))
+		add("nacks_total", "counter", "Transfers that nobody acknowledged.", float64(c.Nacks))
+		add("reopens_total", "counter", "Times that the device was opened anew.", float64(c.Reopens))
+		add("hung_total", "counter", "Reads given up because the bus hung.", float64(c.Hung))
+	}
+	return list
 }
 
 // calledChannel names a channel for people.

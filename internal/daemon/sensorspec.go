@@ -15,7 +15,8 @@ import (
 )
 
 // SensorSpecs are the configured channels, in the config's order. The error is of
-// calibration records that cannot be read or are of something else.
+// calibration records that cannot be read or are of something else; the channels that
+// have none such are there all the same.
 func SensorSpecs(cfg *config.Config) ([]sensors.Spec, error) {
 	specs := make([]sensors.Spec, 0, len(cfg.Sensors))
 	var errs []error
@@ -23,6 +24,7 @@ func SensorSpecs(cfg *config.Config) ([]sensors.Spec, error) {
 		spec, err := specOf(cfg, &cfg.Sensors[i])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("sensors[%d]: %w", i, err))
+			continue
 		}
 		specs = append(specs, spec)
 	}
@@ -43,6 +45,13 @@ func specOf(cfg *config.Config, s *config.Sensor) (sensors.Spec, error) {
 	capacity := float64(spec.Capacity) / 1e12
 	spec.Refine = refineOf(s, capacity)
 	spec.Refine.AbnormalFrom = capacity * (abnormalParts/3600 + s.BoilOff.Fraction()/(24*3600))
+	if spec.Refine.AbnormalFrom > 0 { // what nobody draws is abnormal before the usual rate is known
+		var configured *config.MassRate
+		if s.Consumption != nil {
+			configured = s.Consumption.MaxRate
+		}
+		spec.Refine.AbnormalAlways = max(fastest(configured, capacity), spec.Refine.AbnormalFrom)
+	}
 	for _, p := range s.Scale() {
 		spec.Scale = append(spec.Scale, sensors.ScalePoint{At: p.At, Is: p.Is})
 	}
