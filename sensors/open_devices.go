@@ -105,17 +105,10 @@ func inputsOf(names []string, open func(name string) (Input, error)) ([]Input, e
 	return list, nil
 }
 
-// Clocks of the SPI chips: far below what they take, for wires as they are laid on
-// boards (MCP3208: 1 MHz at 2.7 V, DS21298E; MAX31865: 5 MHz, 19-6478).
-const (
-	mcpSpeed      = 500 * physic.KiloHertz
-	max31865Speed = 500 * physic.KiloHertz
-)
-
 // mcp3x08 finds an input of an MCP3208 or MCP3008.
 func (l *layout) mcp3x08(s *Spec) (*device, error) {
 	d := s.Device
-	conn, loop, err := l.spi(d.SPI, spi.Mode0, mcpSpeed)
+	conn, loop, err := l.spi(d.SPI, MCP3x08Mode, MCP3x08Speed)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +172,7 @@ func (l *layout) spi(name string, mode spi.Mode, speed physic.Frequency) (*lateS
 // max31865 finds a resistance thermometer's converter.
 func (l *layout) max31865(s *Spec) (*device, error) {
 	d := s.Device
-	conn, loop, err := l.spi(d.SPI, spi.Mode1, max31865Speed)
+	conn, loop, err := l.spi(d.SPI, MAX31865Mode, MAX31865Speed)
 	if err != nil {
 		return nil, err
 	}
