@@ -136,5 +136,6 @@ func (b *board) metrics() []web.Metric {
 	if b.poller == nil {
 		return list
 	}
-	return append(list, sensorMetrics(b.poller.States())...)
+	list = append(list, sensorMetrics(b.poller.States())...)
+	return append(list, busMetrics(b.poller.Buses())...)
 }

@@ -170,3 +170,26 @@ func sensorMetrics(states []sensors.ChannelState) (list []web.Metric) {
 	}
 	return list
 }
+
+// busMetrics tell of each bus what its channels' faults have in common.
+func busMetrics(buses []sensors.BusState) (list []web.Metric) {
+	for i := range buses {
+		s := &buses[i]
+		hanging := 0.0
+		if s.Hanging {
+			hanging = 1
+		}
+		counts := counters("oxyd_bus_", []count{
+			{"failures_total", "Transfers that failed by trouble of the bus.", float64(s.Failures)},
+			{"nacks_total", "Transfers that nobody acknowledged, repeats included.", float64(s.Nacks)},
+			{"reopens_total", "How often the device was opened anew after it had gone.", float64(s.Reopens)},
+			{"hung_total", "Reads given up because they did not end.", float64(s.Hung)},
+			{"hanging", "1 while a read that was given up has not ended.", hanging},
+		})
+		for j := range counts {
+			counts[j].Labels = map[string]string{"bus": s.Name}
+		}
+		list = append(list, counts...)
+	}
+	return list
+}
