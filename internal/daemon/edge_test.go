@@ -124,3 +124,27 @@ func TestBusesHaveMetrics(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 }
+
+// TestFC46SinceIsCorrectedWhenTheClockIs: a board without a battery boots in 1970. A channel
+// that has been well since then is well since the time that it was by the clock of now.
+func TestFC46SinceIsCorrectedWhenTheClockIs(t *testing.T) {
+	boot, now := time.Unix(10, 0).UTC(), time.Date(2026, 11, 30, 12, 0, 40, 5e6, time.UTC)
+	for _, tt := range []struct {
+		wall time.Time // by the clock when it happened
+		age  time.Duration
+		want time.Time
+	}{
+		{boot, 30 * time.Second, now.Add(-30 * time.Second)},
+		{now.Add(-30 * time.Second), 30 * time.Second, now.Add(-30 * time.Second)},
+		{now.Add(-30*time.Second - 300*time.Millisecond), 30 * time.Second, now.Add(-30*time.Second - 300*time.Millisecond)}, // slewed
+		{now.Add(time.Hour), time.Minute, now.Add(-time.Minute)},
+	} {
+		if got := corrected(tt.wall, tt.age, now); !got.Equal(tt.want) {
+			t.Errorf("%s, %s ago: got %s, want %s", tt.wall, tt.age, got, tt.want)
+		}
+	}
+	then := time.Now()
+	if got := byTheClock(then, then.Add(time.Hour)); !got.Equal(then) || got.Location() != time.UTC {
+		t.Errorf("no step of the clock: got %s, want %s", got, then)
+	}
+}

@@ -48,17 +48,18 @@ type Seen struct {
 // SensorDocuments shows channels as the node's status does.
 func SensorDocuments(states []sensors.ChannelState) []SensorDocument {
 	list := make([]SensorDocument, 0, len(states))
+	now := time.Now()
 	for i := range states {
-		list = append(list, sensorOf(&states[i]))
+		list = append(list, sensorOf(&states[i], now))
 	}
 	return list
 }
 
-func sensorOf(c *sensors.ChannelState) SensorDocument {
+func sensorOf(c *sensors.ChannelState, now time.Time) SensorDocument {
 	s := SensorDocument{Tank: c.Tank, Name: c.Name, Quantity: c.Quantity, State: c.State, Reason: c.Reason, Detail: c.Detail,
-		Since: c.Since.UTC().Round(0), Reads: c.Reads, Faults: c.Faults}
+		Since: byTheClock(c.Since, now), Reads: c.Reads, Faults: c.Faults}
 	if r := &c.LastGood; !r.At.IsZero() {
-		good := &LastGood{Quality: "good", Why: r.Why, At: r.At.UTC().Round(0), Uncompensated: r.Uncompensated}
+		good := &LastGood{Quality: "good", Why: r.Why, At: byTheClock(r.At, now), Uncompensated: r.Uncompensated}
 		if r.Falls != 0 {
 			rate := r.Falls * 3600e3
 			good.RateGPerH = &rate
@@ -75,9 +76,26 @@ func sensorOf(c *sensors.ChannelState) SensorDocument {
 		s.LastGood = good
 	}
 	if r := &c.Seen; !r.At.IsZero() && r.Electrical.Unit+r.Physical.Unit != "" {
-		s.Seen = &Seen{Raw: r.Raw, Electrical: r.Electrical.String(), Physical: r.Physical.String(), At: r.At.UTC().Round(0)}
+		s.Seen = &Seen{Raw: r.Raw, Electrical: r.Electrical.String(), Physical: r.Physical.String(), At: byTheClock(r.At, now)}
 	}
 	return s
+}
+
+// clockStep is how far a clock may be slewed before what it said is corrected.
+const clockStep = time.Second
+
+// byTheClock is when something of this process happened, by the clock as it is now: one
+// that was set since then has not moved what it said before.
+func byTheClock(t, now time.Time) time.Time {
+	return corrected(t.Round(0).UTC(), now.Sub(t), now.Round(0).UTC())
+}
+
+func corrected(wall time.Time, age time.Duration, now time.Time) time.Time {
+	happened := now.Add(-age)
+	if happened.Sub(wall).Abs() < clockStep {
+		return wall
+	}
+	return happened.Truncate(time.Millisecond)
 }
 
 // sensorAlarms raises one alarm for what does not measure although it should: a tank
