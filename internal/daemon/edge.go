@@ -115,7 +115,7 @@ func booked(r *sensors.Reading) (drafts []event.Event) {
 }
 
 func draft(r *sensors.Reading, of event.Type, amount physic.Mass) event.Event {
-	return event.Event{Type: of, Tank: r.Tank, Amount: amount, OccurredAt: r.At.UTC(), Suspect: r.Suspect, Version: event.WireVersion}
+	return event.Event{Type: of, Tank: r.Tank, Amount: amount, OccurredAt: byTheClock(r.At, time.Now()), Suspect: r.Suspect, Version: event.WireVersion}
 }
 
 func (b *board) append(drafts ...event.Event) error {
