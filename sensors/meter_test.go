@@ -116,3 +116,13 @@ func TestLostPulsesAreToldWithTheirAmount(t *testing.T) {
 		t.Errorf("amounts are told as %q, want the first alone as lost pulses", told)
 	}
 }
+
+// TestFlowOfNoTankIsRefused: a list of what is wrong, and no panic.
+func TestFlowOfNoTankIsRefused(t *testing.T) {
+	for _, driver := range []string{DriverSFM, DriverPulse, DriverADS1115} {
+		s := Spec{Name: "flow", Measures: Flow, Driver: driver, Interval: time.Second, Device: DeviceSpec{Bus: "1", GPIOChip: "0", Edge: "rising", Input: "0"}}
+		if err := Check([]Spec{s}); err == nil {
+			t.Errorf("%s: no tank, and taken", driver)
+		}
+	}
+}

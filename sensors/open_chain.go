@@ -73,9 +73,11 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 		proto.model, err = s.model(proto.bounds.slack)
 		errs = append(errs, err, l.sources(s))
 	}
-	if c.Quantity == Flow {
+	switch {
+	case c.Quantity == Flow && l.shared.tallies[s.Tank] == nil: // place has said why
+	case c.Quantity == Flow:
 		errs = append(errs, l.meter(s, c))
-	} else {
+	default:
 		errs = append(errs, l.refine(s, c))
 	}
 	if err := errors.Join(errs...); err != nil {
