@@ -14,10 +14,10 @@ import (
 )
 
 // How the MAX31865 wants to be connected (Maxim 19-6478, "Serial Interface"; 5 MHz
-// at most). 1 MHz leaves room for a long ribbon cable.
+// at most). The clock leaves room for wires as they are laid on boards.
 const (
 	MAX31865Mode  = spi.Mode1 // or 3
-	MAX31865Speed = 1 * physic.MegaHertz
+	MAX31865Speed = 500 * physic.KiloHertz
 )
 
 // Registers (19-6478, table 1): eight, read from 0 on, written with the top bit

@@ -13,7 +13,7 @@ import (
 // held charge leaks away before the code is out.
 const (
 	MCP3x08Mode  = spi.Mode0 // or 3
-	MCP3x08Speed = 1 * physic.MegaHertz
+	MCP3x08Speed = 500 * physic.KiloHertz
 	mcpInputs    = 8
 )
 

@@ -119,6 +119,9 @@ type meter struct {
 	boot   string
 	last   float64 // kilograms a second, at lastAt
 	lastAt time.Time
+
+	why   Reason // why the next amount deserves a look, since whyAt; "" for nothing
+	whyAt time.Time
 }
 
 // meter completes a channel with what happens to a flow meter's readings.
@@ -147,15 +150,28 @@ const noFlow = 1e-5 / 60
 // refine makes a flow of the reading, and an amount where one is due.
 func (m *meter) refine(r *Reading) error {
 	late := m.lastAt.IsZero() || r.At.Sub(m.lastAt) > m.gap
+	m.doubt(r)
 	flowed, err := m.flowed(r)
 	if err != nil {
 		return err
 	}
+	m.doubt(r)
 	m.tally.add(flowed, math.Abs(r.Value) > noFlow, late && flowed > 0, r.At)
 	m.last, m.lastAt = r.Value, r.At
 	r.Report = false
 	r.Consumed = massOf(m.tally.take(r.At, false))
+	r.suspect(m.why)
+	if r.Consumed > 0 || r.At.Sub(m.whyAt) > 2*MeterEvery { // a late amount may have waited
+		m.why = ""
+	}
 	return nil
+}
+
+// doubt keeps why a reading deserves a look until an amount has said so.
+func (m *meter) doubt(r *Reading) {
+	if r.Suspect {
+		m.why, m.whyAt = r.Why, r.At
+	}
 }
 
 // flowed is what has flowed since the reading before, in kilograms.

@@ -87,3 +87,42 @@ func TestMeterOffsetIsNoDebt(t *testing.T) {
 		t.Errorf("booked %s of 100 g", booked)
 	}
 }
+
+// TestLostPulsesAreToldWithTheirAmount: the one reading that knows of lost pulses may come
+// to nothing, or book nothing. The amount that lacks them is suspect all the same, and the
+// next one is not.
+func TestLostPulsesAreToldWithTheirAmount(t *testing.T) {
+	pulses := &script{raw: 1, why: ReasonLost}
+	meter, probe := pulseRig(t, newTestLayout(), pulses, &script{value: 293.15})
+	if _, err := meter.read(time.Second); err == nil {
+		t.Fatal("a flow without the temperature that it needs")
+	}
+	pulses.why = ""
+	var told []Reason
+	for i := 2; i <= 200; i++ {
+		if _, err := probe.read(time.Duration(i) * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		pulses.raw++
+		r, err := meter.read(time.Duration(i) * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Consumed > 0 {
+			told = append(told, r.Why)
+		}
+	}
+	if len(told) < 2 || told[0] != ReasonLost || told[1] != "" {
+		t.Errorf("amounts are told as %q, want the first alone as lost pulses", told)
+	}
+}
+
+// TestFlowOfNoTankIsRefused: a list of what is wrong, and no panic.
+func TestFlowOfNoTankIsRefused(t *testing.T) {
+	for _, driver := range []string{DriverSFM, DriverPulse, DriverADS1115} {
+		s := Spec{Name: "flow", Measures: Flow, Driver: driver, Interval: time.Second, Device: DeviceSpec{Bus: "1", GPIOChip: "0", Edge: "rising", Input: "0"}}
+		if err := Check([]Spec{s}); err == nil {
+			t.Errorf("%s: no tank, and taken", driver)
+		}
+	}
+}

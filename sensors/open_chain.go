@@ -81,9 +81,11 @@ func (l *layout) chain(s *Spec, d *device, c *Channel) error {
 		proto.ambient = &s.Model.Ambient
 		errs = append(errs, l.need(s.Model.Ambient, Pressure))
 	}
-	if c.Quantity == Flow {
+	switch {
+	case c.Quantity == Flow && l.shared.tallies[s.Tank] == nil: // place has said why
+	case c.Quantity == Flow:
 		errs = append(errs, l.meter(s, c))
-	} else {
+	default:
 		errs = append(errs, l.refine(s, c))
 	}
 	if err := errors.Join(errs...); err != nil {

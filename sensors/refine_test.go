@@ -16,11 +16,12 @@ import (
 type script struct {
 	value float64
 	raw   int64
+	why   Reason
 	err   error
 }
 
 func (s *script) Measure(context.Context) (Measured, error) {
-	return Measured{Raw: s.raw, Value: s.value}, s.err
+	return Measured{Raw: s.raw, Value: s.value, Why: s.why}, s.err
 }
 
 // channelOf makes a channel of a spec with inputs in place of a chip's, on a layout that

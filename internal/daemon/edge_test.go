@@ -115,3 +115,18 @@ func TestFlowIsNoMeasurementOfATank(t *testing.T) {
 		t.Error("after a measurement: taken, and the measurement has it in")
 	}
 }
+
+// TestBusesHaveMetrics: what a bus goes through is to be seen from outside, by its name.
+func TestBusesHaveMetrics(t *testing.T) {
+	got := map[string]float64{}
+	for _, m := range busMetrics([]sensors.BusState{{Name: "/dev/i2c-1", Failures: 1, Nacks: 2, Reopens: 3, Hung: 4, Hanging: true}}) {
+		got[m.Name+" "+m.Type+" "+m.Labels["bus"]] = m.Value
+	}
+	want := map[string]float64{"oxyd_bus_failures_total counter /dev/i2c-1": 1, "oxyd_bus_nacks_total counter /dev/i2c-1": 2,
+		"oxyd_bus_reopens_total counter /dev/i2c-1": 3, "oxyd_bus_hung_total counter /dev/i2c-1": 4, "oxyd_bus_hanging gauge /dev/i2c-1": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// TestFC46SinceIsCorrectedWhenTheClockIs: a board without a battery boots in 1970. A channel

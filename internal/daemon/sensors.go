@@ -199,26 +199,6 @@ func (m *removals) total() float64 {
 	return m.kg * 1e3
 }
 
-// busMetrics tells what the buses of chips go through.
-func busMetrics(states []sensors.BusState) (list []web.Metric) {
-	for i := range states {
-		c := &states[i]
-		add := func(name, kind, help string, value float64) {
-			list = append(list, web.Metric{Name: "oxyd_bus_" + name, Type: kind, Help: help, Labels: map[string]string{"bus": c.Name}, Value: value})
-		}
-		hanging := 0.0
-		if c.Hanging {
-			hanging = 1
-		}
-		add("hanging", "gauge", "1 while a read on the bus does not end.", hanging)
-		add("failures_total", "counter", "Transfers that failed.", float64(c.Failures))
-		add("nacks_total", "counter", "Transfers that nobody acknowledged.", float64(c.Nacks))
-		add("reopens_total", "counter", "Times that the device was opened anew.", float64(c.Reopens))
-		add("hung_total", "counter", "Reads given up because the bus hung.", float64(c.Hung))
-	}
-	return list
-}
-
 // calledChannel names a channel for people.
 func calledChannel(c *sensors.ChannelState) string {
 	if c.Tank == "" {
@@ -258,6 +238,29 @@ func sensorMetrics(states []sensors.ChannelState) (list []web.Metric) {
 			list = append(list, web.Metric{Name: "oxyd_sensor_state", Type: "gauge", Help: "1 for the state that the channel is in.",
 				Labels: map[string]string{"tank": c.Tank, "sensor": c.Name, "state": string(state)}, Value: on})
 		}
+	}
+	return list
+}
+
+// busMetrics tell of each bus what its channels' faults have in common.
+func busMetrics(buses []sensors.BusState) (list []web.Metric) {
+	for i := range buses {
+		s := &buses[i]
+		hanging := 0.0
+		if s.Hanging {
+			hanging = 1
+		}
+		counts := counters("oxyd_bus_", []count{
+			{"failures_total", "Transfers that failed by trouble of the bus.", float64(s.Failures)},
+			{"nacks_total", "Transfers that nobody acknowledged, repeats included.", float64(s.Nacks)},
+			{"reopens_total", "How often the device was opened anew after it had gone.", float64(s.Reopens)},
+			{"hung_total", "Reads given up because they did not end.", float64(s.Hung)},
+			{"hanging", "1 while a read that was given up has not ended.", hanging},
+		})
+		for j := range counts {
+			counts[j].Labels = map[string]string{"bus": s.Name}
+		}
+		list = append(list, counts...)
 	}
 	return list
 }

@@ -93,7 +93,7 @@ func probeTelemetry(states []sensors.ChannelState, young time.Duration) (list []
 		if c.Tank != "" || r.At.IsZero() || time.Since(r.At) > young {
 			continue
 		}
-		list = append(list, telemetryDocument{Name: c.Name, Value: r.Physical.Value, Unit: r.Physical.Unit, At: r.At.UTC().Round(0)})
+		list = append(list, telemetryDocument{Name: c.Name, Value: r.Physical.Value, Unit: r.Physical.Unit, At: shown(r.At)})
 	}
 	return list
 }
