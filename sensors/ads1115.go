@@ -116,7 +116,10 @@ func (d *ADS1115) Channel(input string, fullScale physic.ElectricPotential, rate
 	}, nil
 }
 
-// ads1115Setting is the config register of a channel, without the start bit.
+// ads1115Setting is the config register of a channel, without the start bit. It is
+// never the chip's own after power-on: one channel's would be, 0-1 at ±2.048 V and 128
+// samples a second, and a chip that lost its value in the midst of a read would pass
+// for ours, at 0 V. The comparator's polarity, which does nothing, makes the difference.
 func ads1115Setting(input string, fullScale physic.ElectricPotential, rate int) (uint16, error) {
 	var errs []error
 	mux := slices.Index(ads1115Inputs[:], input)
@@ -134,8 +137,12 @@ func ads1115Setting(input string, fullScale physic.ElectricPotential, rate int) 
 	if len(errs) > 0 {
 		return 0, errors.Join(errs...)
 	}
-	return uint16(mux)<<ads1115MuxShift | uint16(pga)<<ads1115PGAShift |
-		ads1115Single | uint16(dr)<<ads1115DRShift | ads1115CompOff, nil
+	setting := uint16(mux)<<ads1115MuxShift | uint16(pga)<<ads1115PGAShift |
+		ads1115Single | uint16(dr)<<ads1115DRShift | ads1115CompOff
+	if setting == ads1115PowerOn&^ads1115Ready {
+		setting |= ads1115CompPol
+	}
+	return setting, nil
 }
 
 // ADS1115Channel is one input of an ADS1115 with its own full scale and rate.

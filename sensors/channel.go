@@ -57,8 +57,8 @@ type Channel struct {
 	Optional   bool          // may be absent: then it is logged without alarm
 
 	// Open talks to the hardware once and returns the probe. It runs when the
-	// poller starts, and again after the chip could not be reached or was reset,
-	// always on the goroutine that owns the bus.
+	// poller starts, and again after the chip could not be reached, was reset or held
+	// another setting than ours, always on the goroutine that owns the bus.
 	Open func(ctx context.Context) (Probe, error)
 
 	// Refine, which may be nil, sees every good reading in order, once, and may

@@ -49,9 +49,6 @@ func iioUnitOf(kind string) iioUnit {
 const (
 	hx711Driver = "hx711"
 	hx711Zero   = 1 << 23
-	// hx711Glitch is the shortest row of ones that is taken for a glitch: below, it
-	// is a load like any other.
-	hx711Glitch = 1<<16 - 1
 )
 
 // IIO is one channel of a device that a kernel driver of the industrial I/O
@@ -194,8 +191,8 @@ func judgeIIOHX711(code int64) (int64, error) {
 	switch {
 	case code <= -hx711Zero || code >= hx711Zero-1:
 		return 0, &Fault{Reason: ReasonSaturated, Detail: fmt.Sprintf("code %d: the bridge is off or overloaded", code)}
-	case code == 0, code == -1, code >= hx711Glitch && code&(code+1) == 0:
-		return 0, &Fault{Reason: ReasonImplausible, Detail: fmt.Sprintf("code %d is what a lost clock pulse leaves", code)}
+	case code == 0, code&(1<<hx711GlitchOnes-1) == 1<<hx711GlitchOnes-1:
+		return 0, &Fault{Reason: ReasonImplausible, Detail: fmt.Sprintf("code %d: all zeros, or it ends in ones as where the chip was off for part of the word", code)}
 	}
 	return code, nil
 }

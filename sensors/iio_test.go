@@ -219,6 +219,16 @@ func TestFC55IIOHX711(t *testing.T) {
 		got, err := read(word)
 		wantFault(t, got, err, want)
 	}
+	// A clock that was high for too long switches the chip off within the word of 171000,
+	// 0x029bf8, and of -171000, 0xfd6408: the rest reads ones, whatever stands before.
+	for _, word := range []int{171000, -171000} {
+		for rest := 12; rest <= 24; rest++ {
+			got, err := read(word | (1<<rest - 1))
+			if f, ok := errors.AsType[*Fault](err); !ok || got != (Measured{}) {
+				t.Errorf("%d with ones in the last %d bits: got %v, %v, want a *Fault (%v)", word, rest, got, err, f)
+			}
+		}
+	}
 	for _, word := range []int{-1<<23 + 1, 1<<23 - 2, 1, 255, -171000} {
 		if got, err := read(word); err != nil || got.Raw != int64(word) {
 			t.Errorf("got %v, %v, want %d", got, err, word)

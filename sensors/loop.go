@@ -353,8 +353,8 @@ func (r *reader) read(ctx context.Context) (Reading, error) {
 	reading.Quantity = r.channel.Quantity
 	reading.Tank, reading.Name, reading.At, reading.Report = r.channel.Tank, r.channel.Name, time.Now(), true
 	if err != nil {
-		if f := asFault(err); unreachable(f.Reason) || f.Reason == ReasonReset {
-			r.probe = nil
+		if f := asFault(err); unreachable(f.Reason) || f.Reason == ReasonReset || f.Reason == ReasonReadback {
+			r.probe = nil // what the chip was told at the start it may have lost
 		}
 		return reading, err
 	}

@@ -335,8 +335,8 @@ func (d *MAX31865) judge(regs []byte, config, passing byte) error {
 		return &Fault{Reason: ReasonBus, Detail: "all registers read ones: MISO is stuck high, or no chip drives it"}
 	case every(0x00):
 		return &Fault{Reason: ReasonBus, Detail: "all registers read zeros: MISO is stuck low, or the chip has no power"}
-	case got == 0 && high == 0xfffe && low == 0:
-		return &Fault{Reason: ReasonReset, Detail: "all settings are back at their power-on values: the supply browned out"}
+	case high == 0xfffe && low == 0: // the config may have been written anew since
+		return &Fault{Reason: ReasonReset, Detail: "the thresholds are back at their power-on values: the supply browned out"}
 	case got&^passing != config&^passing:
 		return &Fault{Reason: ReasonReadback, Detail: fmt.Sprintf("config reads %#02x, written was %#02x", got, config|passing)}
 	case high != uint16(d.high)<<1 || low != uint16(d.low)<<1:

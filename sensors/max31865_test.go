@@ -226,8 +226,9 @@ func TestMAX31865Faults(t *testing.T) {
 		{"spidev gone", func(r *rtdRig) { r.bus.Before = func(int, []byte) error { return syscall.ENODEV } }, ReasonNoBus},
 		{"writes are lost", func(r *rtdRig) { r.model.Deafen(true) }, ReasonReadback},
 		{"never ready", func(r *rtdRig) { r.model.Freeze(true) }, ReasonTimeout},
-		{"thresholds of another program", func(r *rtdRig) { r.model.Exchange([]byte{0x83, 0xff, 0xff, 0, 0}) }, ReasonReadback},
-		{"browned out since", func(r *rtdRig) {
+		{"thresholds of another program", func(r *rtdRig) { r.model.Exchange([]byte{0x83, 0xff, 0xf0, 0, 0x10}) }, ReasonReadback},
+		{"browned out between two reads", func(r *rtdRig) { r.model.BrownOut() }, ReasonReset},
+		{"browned out in the read", func(r *rtdRig) {
 			n := r.bus.Frames()
 			r.bus.Before = func(i int, _ []byte) error {
 				if i == n+1 {

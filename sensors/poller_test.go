@@ -572,11 +572,11 @@ func (p failingProbe) Read(context.Context) (Reading, error) {
 	return Reading{}, &Fault{Reason: p.reason}
 }
 
-// TestProbeIsOpenedAnew: a chip that was gone or reset must be set up again; one
-// that answers with a fault must not be disturbed.
+// TestProbeIsOpenedAnew: a chip that was gone, reset or set by somebody else must be
+// set up again; one that answers with a fault must not be disturbed.
 func TestProbeIsOpenedAnew(t *testing.T) {
 	for reason, want := range map[Reason]int{
-		ReasonNack: 3, ReasonNoBus: 3, ReasonReset: 3, ReasonBus: 1, ReasonRangeLow: 1, ReasonTimeout: 1,
+		ReasonNack: 3, ReasonNoBus: 3, ReasonReset: 3, ReasonReadback: 3, ReasonBus: 1, ReasonRangeLow: 1, ReasonTimeout: 1,
 	} {
 		opened := 0
 		r := reader{channel: Channel{Timeout: time.Second, Open: func(context.Context) (Probe, error) {

@@ -27,11 +27,15 @@ type Found struct {
 const scanFirst, scanLast = 0x08, 0x77
 
 // scanTime bounds the look at one I2C bus: one that hangs takes its adapter's timeout
-// for each address.
-const scanTime = 20 * time.Second
+// for each address. After scanFailures of them in a row it is given up.
+const (
+	scanTime     = 20 * time.Second
+	scanFailures = 3
+)
 
 // Scan looks what answers on each bus of this board. An I2C address is asked by reading
-// one byte, which no chip that oxyd knows minds; other programs should not use the bus
+// one byte, which no chip that oxyd knows minds, and that of a flow meter, which answers
+// so only while it measures, for what it is; other programs should not use the bus
 // meanwhile. SPI has no addresses, so only its chip selects are listed, and of GPIO the
 // chips. openI2C nil means OpenI2C.
 func Scan(ctx context.Context, openI2C func(name string) (i2c.BusCloser, error)) []Found {
@@ -79,24 +83,69 @@ func scanI2C(ctx context.Context, name string, open func(string) (i2c.BusCloser,
 	ctx, cancel := context.WithTimeout(ctx, scanTime)
 	defer cancel()
 	var list []Found
-	for addr := uint16(scanFirst); addr <= scanLast; addr++ {
-		if ctx.Err() != nil {
+	for addr, failed := uint16(scanFirst), 0; addr <= scanLast; addr++ {
+		if ctx.Err() != nil || failed == scanFailures {
 			list = append(list, Found{Bus: name, Error: fmt.Sprintf("given up at address %#x: the bus hangs, or is slow", addr)})
 			break
 		}
-		err := bus.Tx(addr, nil, make([]byte, 1))
-		f := busFault("", err)
-		switch {
-		case err == nil:
-			list = append(list, Found{Bus: name, Place: fmt.Sprintf("%#x", addr), What: identify(bus, addr)})
-		case f.Reason != ReasonNack:
-			return append(list, Found{Bus: name, Place: fmt.Sprintf("%#x", addr), Error: err.Error()})
+		what, err := ask(ctx, bus, addr)
+		if err != nil {
+			failed++
+			list = append(list, Found{Bus: name, Place: fmt.Sprintf("%#x", addr), Error: err.Error()})
+			continue
+		}
+		failed = 0
+		if what != "" {
+			list = append(list, Found{Bus: name, Place: fmt.Sprintf("%#x", addr), What: what})
 		}
 	}
 	if len(list) == 0 {
 		list = append(list, Found{Bus: name, What: "nobody answers"})
 	}
 	return list
+}
+
+// ask gives what answers at an address, "" where nobody does.
+func ask(ctx context.Context, bus i2c.Bus, addr uint16) (what string, err error) {
+	switch err := bus.Tx(addr, nil, make([]byte, 1)); {
+	case err == nil:
+		return identify(bus, addr), nil
+	case !unacknowledged(err):
+		return "", err
+	}
+	return idleMeter(ctx, bus, addr), nil
+}
+
+// idleMeter asks for a flow meter that does not measure, as after power-on: it
+// acknowledges commands, and no read without one. It is "" where none answers. It is
+// asked for its scale: a daemon that reads this answer in place of a flow refuses it,
+// since it is out of range or the offset no temperature.
+func idleMeter(ctx context.Context, bus i2c.Bus, addr uint16) string {
+	parts := partsAt(addr)
+	if len(parts) == 0 {
+		return ""
+	}
+	spec, _ := sfmSpecOf(SFMPart(parts[0])) // those that share an address speak alike
+	d := &SFM{dev: i2c.Dev{Bus: bus, Addr: addr}, clock: systemClock{}, spec: spec}
+	idle := "may be " + strings.Join(parts, " or ") + ", not measuring: counts "
+	if spec.old {
+		if w, err := d.ask(ctx, 1, sfmOldScale); err == nil {
+			return idle + fmt.Sprintf("%d a unit", w[0])
+		}
+	} else if w, err := d.ask(ctx, 3, sfmScaling, sfmStartOxygen); err == nil {
+		return idle + fmt.Sprintf("%d a unit from %d, unit %#04x", int16(w[0]), int16(w[1]), w[2])
+	}
+	return ""
+}
+
+// partsAt are the flow meters that can have an address.
+func partsAt(addr uint16) (parts []string) {
+	for _, part := range []SFMPart{SFM3003, SFM3013, SFM3019, SFM3119, SFM4300, SFM3000, SFM3300} {
+		if spec, err := sfmSpecOf(part); err == nil && slices.Contains(spec.addresses, addr) {
+			parts = append(parts, string(part))
+		}
+	}
+	return parts
 }
 
 // identify says what a chip at an address is, as far as reading can tell.
@@ -110,13 +159,7 @@ func identify(bus i2c.Bus, addr uint16) string {
 		}
 		return "something at an address of an ads1115"
 	}
-	var parts []string
-	for _, part := range []SFMPart{SFM3003, SFM3013, SFM3019, SFM3119, SFM4300, SFM3000, SFM3300} {
-		if spec, err := sfmSpecOf(part); err == nil && slices.Contains(spec.addresses, addr) {
-			parts = append(parts, string(part))
-		}
-	}
-	if len(parts) > 0 {
+	if parts := partsAt(addr); len(parts) > 0 {
 		return "may be " + strings.Join(parts, " or ")
 	}
 	return "no chip that oxyd drives"

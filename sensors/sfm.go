@@ -102,6 +102,9 @@ func NewSFM(bus i2c.Bus, addr uint16, o SFMOptions, clock Clock) (*SFM, error) {
 	if o.Unit != FlowSLM && o.Unit != FlowNLM {
 		errs = append(errs, fmt.Errorf("flow unit %q: %s (at 20 °C) or %s (at 0 °C), as the part's data sheet has it", o.Unit, FlowSLM, FlowNLM))
 	}
+	if err == nil && spec.old && o.Unit == FlowNLM { // it has no word for its unit that would tell
+		errs = append(errs, fmt.Errorf("flow unit %s: the %s counts in %s, and cannot say so itself", o.Unit, o.Part, FlowSLM))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}

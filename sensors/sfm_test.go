@@ -168,6 +168,21 @@ func TestSFMOldParts(t *testing.T) {
 	}
 }
 
+// TestSFMOldUnit: an old part has no word for its unit that would contradict a wrong
+// one, of which the mass would be 7 % off.
+func TestSFMOldUnit(t *testing.T) {
+	for _, part := range []SFMPart{SFM3000, SFM3300} {
+		r := newFlow(chip.NewSFM3000, 0x40)
+		if part == SFM3300 {
+			r.model.Scale, r.model.Offset = 120, 32768
+		}
+		if d, err := NewSFM(r.bus, 0x40, SFMOptions{Part: part, Gas: GasOxygen, Unit: FlowNLM}, r.clock); err == nil {
+			got, err := d.Read(t.Context())
+			t.Errorf("%s in nlm: got %v, %v, want it refused", part, got, err)
+		}
+	}
+}
+
 // TestSFMWarmUp: the results until 30 ms after the start, and the mean that holds
 // them, do not count; the model's are 5 % off.
 func TestSFMWarmUp(t *testing.T) {

@@ -114,6 +114,8 @@ func TestFC97SensorContradictions(t *testing.T) {
 			"2: sensors[0].address: 0x2e is not an address of the SFM3003: 0x28, 0x2d"},
 		{"litres of no temperature", sensorsOf("driver: sfm, part: SFM3003"),
 			"2: sensors[0].flow_unit: is missing: slm (litres of 20 °C) or nlm (of 0 °C): the part's datasheet says which, and they differ by 7 %"},
+		{"litres of the wrong temperature", sensorsOf("driver: sfm, part: SFM3000, flow_unit: nlm"),
+			"2: sensors[0].flow_unit: the SFM3000 counts in slm (its datasheet: litres of 20 °C, 1013 hPa)"},
 		{"a meter without a factor", sensorsOf("driver: pulse, line: 1, pulses_per_litre: 0, line_pressure: 1 bar, line_temperature: 20 °C"),
 			"2: sensors[0].pulses_per_litre: must be more than 0"},
 		{"a thermometer read too fast", sensorsOf("- {name: p, measures: temperature, driver: ds18b20, id: 28-0316a2793bff, interval: 999ms}"),

@@ -196,6 +196,9 @@ func (r *reader) validateSFM(s *Sensor, path string) {
 		return
 	}
 	r.oneOf(path+".part", s.Part, sfmParts()...)
+	if (s.Part == "SFM3000" || s.Part == "SFM3300") && s.FlowUnit == "nlm" {
+		r.fault(path+".flow_unit", []string{path + ".part"}, "the %s counts in slm (its datasheet: litres of 20 °C, 1013 hPa)", s.Part)
+	}
 	if of := sfmAddresses()[s.Part]; !slices.Contains(of, s.Address) {
 		words := make([]string, len(of))
 		for i, a := range of {

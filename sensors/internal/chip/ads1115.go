@@ -16,8 +16,7 @@ const (
 // ADS1115 models the converter in single-shot mode (Texas Instruments SBAS444):
 // pointer and registers, the start bit that is ignored while a conversion runs,
 // the ready bit, and a conversion register that keeps the last finished value,
-// whichever input it is of. Not modelled: continuous mode, the comparator,
-// differential inputs (they read 0).
+// whichever input it is of. Not modelled: continuous mode, the comparator.
 type ADS1115 struct {
 	// Now is the chip's time; Slow is how long a conversion takes, as a multiple
 	// of the nominal time.
@@ -127,9 +126,19 @@ func (c *ADS1115) start(now time.Time) {
 	rate := [8]int{8, 16, 32, 64, 128, 250, 475, 860}[c.config>>5&7]
 	c.busy = true
 	c.done = now.Add(ads1115Wake + time.Duration(c.Slow*float64(time.Second)/float64(rate)))
-	c.pending = 0
-	if mux := c.config >> 12 & 7; mux >= 4 {
-		c.pending = c.code(c.volts[mux-4])
+	c.pending = c.code(c.selected())
+}
+
+// selected is the voltage between the two inputs, or of one against ground, that the
+// multiplexer selects.
+func (c *ADS1115) selected() physic.ElectricPotential {
+	switch mux := c.config >> 12 & 7; mux {
+	case 0:
+		return c.volts[0] - c.volts[1]
+	case 1, 2, 3:
+		return c.volts[mux-1] - c.volts[3]
+	default:
+		return c.volts[mux-4]
 	}
 }
 
