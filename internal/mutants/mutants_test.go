@@ -34,7 +34,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range slices.Concat(
-		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, docsMutants,
+		accountRules, clockworkMutants, keepings, outboxes, powerCuts, sensorsConfigMutants, docsMutants,
 		gpioMutants, i2cBuses, physicsMutants, signalMutants, simulatedMutants, spiMutants,
 		stations, wirings,
 	) {
