@@ -100,19 +100,28 @@ func (l *Ledger) Skews() []Skew {
 	return list
 }
 
-// isStale reports whether a tank's measurement is older than StaleAfter: by its stamp,
-// or by the time since its receipt. Only the second is sure to come where this
-// ledger's clock has been set back, or was never set.
+// isStale reports whether a tank's measurement is older than StaleAfter, by its stamp;
+// while this ledger's clock cannot be believed, by the time since its receipt as well,
+// for that comes also where the clock has been set back, or was never set.
 func (l *Ledger) isStale(tank string, measuredAt *time.Time) bool {
 	if measuredAt == nil {
 		return true
 	}
 	now := l.opt.Now()
+	if now.Sub(*measuredAt) > l.opt.StaleAfter {
+		return true
+	}
+	if l.believes() {
+		return false
+	}
 	l.mu.Lock()
 	received, known := l.clocks.measured[tank]
 	if !known {
 		received = l.clocks.opened
 	}
 	l.mu.Unlock()
-	return now.Sub(*measuredAt) > l.opt.StaleAfter || now.Sub(received) > l.opt.StaleAfter
+	return now.Sub(received) > l.opt.StaleAfter
 }
+
+// believes reports whether the ledger's own clock can be believed.
+func (l *Ledger) believes() bool { return l.opt.Synced == nil || l.opt.Synced() }

@@ -85,7 +85,7 @@ func TestFC49StalenessRunsOnTheMonotonicClock(t *testing.T) {
 	r := newRig(t)
 	r = r.with(func(o *Options) {
 		o.StaleAfter = 180 * time.Second
-		o.Now = func() time.Time { return now }
+		o.Now, o.Synced = func() time.Time { return now }, func() bool { return false }
 	})
 	r.send("measured", `{"event_id":"5","tank":"A","source":"dev","remaining":5}`)
 	for seconds := 0; seconds <= 600; seconds += 10 {

@@ -115,7 +115,8 @@ type Options struct {
 
 	Now func() time.Time // wall clock; nil: time.Now
 	// Synced reports whether Now can be believed; nil: it can. While it cannot,
-	// nothing goes from history for its age.
+	// nothing goes from history for its age, and measurements grow stale by the time
+	// since their receipt as well.
 	Synced func() bool
 	Log    zerolog.Logger
 }

@@ -53,7 +53,7 @@ func (b *batch) pruner() *pruner {
 		age = b.l.opt.DedupWindow
 	}
 	p.cutoff = p.wall - age.Nanoseconds()
-	if p.blind = !p.pressed && b.l.opt.Synced != nil && !b.l.opt.Synced(); p.blind {
+	if p.blind = !p.pressed && !b.l.believes(); p.blind {
 		p.cutoff = math.MinInt64
 	}
 	k, _ := b.reversals.Cursor().First()

@@ -34,9 +34,9 @@ func TestMutantsAreCaught(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range slices.Concat(
-		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, coreMutants,
-		docsMutants, gpioMutants, i2cBuses, physicsMutants, signalMutants, simulatedMutants,
-		spiMutants, stations, wirings,
+		accountRules, keepings, outboxes, powerCuts, clockworkMutants, sensorsConfigMutants,
+		coreMutants, docsMutants, gpioMutants, i2cBuses, physicsMutants, signalMutants,
+		simulatedMutants, spiMutants, stations, wirings,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread

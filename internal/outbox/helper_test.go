@@ -142,13 +142,17 @@ func mustNext(t tb, b *Outbox, after uint64, limit int) []Row {
 	return rows
 }
 
-func mustConfirm(t tb, b *Outbox, rows []Row) {
+func mustConfirm(t tb, b *Outbox, rows []Row) { confirmBy(t, b.Confirm, rows) }
+
+func confirmSoon(t tb, b *Outbox, rows []Row) { confirmBy(t, b.ConfirmSoon, rows) }
+
+func confirmBy(t tb, confirm func([]uint64) error, rows []Row) {
 	t.Helper()
 	var numbers []uint64
 	for _, r := range rows {
 		numbers = append(numbers, r.Row)
 	}
-	if err := b.Confirm(numbers); err != nil {
+	if err := confirm(numbers); err != nil {
 		t.Fatalf("Confirm: %v", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 const (
 	// confirmPatience is how long a row of ConfirmSoon waits at most for another
-	// commit to go along with. It is below TailPatienceDefault, so that what has to go
-	// out again is not late for it.
-	confirmPatience = 30 * time.Second
+	// commit to go along with: what a crash may send once more. What a ledger wants
+	// again does not wait for it (again).
+	confirmPatience = 10 * time.Minute
 	// notedMax bounds the rows that wait so; with the one that reaches it they are
 	// confirmed at once. It is what one commit takes.
 	notedMax = sliceRows

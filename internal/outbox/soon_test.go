@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"oxyd/internal/event"
 )
 
 // Who keeps up with the outbox: each batch costs one commit, its own, which marks it
@@ -40,13 +42,7 @@ func handOn(t *testing.T, b *Outbox, last uint64) uint64 {
 		if len(rows) == 0 {
 			return last
 		}
-		var numbers []uint64
-		for _, r := range rows {
-			numbers = append(numbers, r.Row)
-		}
-		if err := b.ConfirmSoon(numbers); err != nil {
-			t.Fatal(err)
-		}
+		confirmSoon(t, b, rows)
 		last = rows[len(rows)-1].Row
 	}
 }
@@ -222,4 +218,35 @@ func TestFC93WriteBudget(t *testing.T) {
 		checkAndClose(t, b)
 		t.Logf("%d commits for %d events", commits, s.Appended)
 	})
+}
+
+// What a ledger wants again is given at once, though its confirmation by the broker
+// waits for a commit; a lost tail too, a minute after its PUBACK.
+func TestWantedRowsDoNotWaitForTheCommit(t *testing.T) {
+	clock, l, a := setUp(t)
+	l.soon = true
+	mustAppend(t, l.b, deltas("A", 5)...)
+	l.lose = lostSeqs("A", 3, 5)
+	l.run(t)
+	l.lose = nil
+	if len(l.b.noted) != 5 {
+		t.Fatalf("%d rows wait to be confirmed, want 5", len(l.b.noted))
+	}
+	a.tell(t, l.b)
+	if sent := l.run(t); len(sent) != 1 || sent[0].Dot.Seq != 3 {
+		t.Errorf("sent again %v, want number 3", seqs(sent))
+	}
+	mustAppend(t, l.b, delta("B", 1))
+	l.run(t)
+	var again []event.Event
+	for waited := time.Duration(0); len(again) == 0 && waited < 2*TailPatienceDefault; waited += reviewInterval {
+		clock.advance(reviewInterval)
+		a.tell(t, l.b)
+		again = l.run(t)
+	}
+	if len(again) != 1 || again[0].Dot.Seq != 5 {
+		t.Errorf("sent again %v, want number 5", seqs(again))
+	}
+	a.tell(t, l.b)
+	a.complete(t, l.b)
 }

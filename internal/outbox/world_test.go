@@ -133,6 +133,7 @@ func (a *account) tell(t tb, b *Outbox) {
 type line struct {
 	b     *Outbox
 	after uint64
+	soon  bool // confirms by ConfirmSoon
 	lose  func(e event.Event) bool
 	to    []*account
 	sent  []event.Event // since the last call of run
@@ -172,7 +173,11 @@ func (l *line) run(t tb) []event.Event {
 				a.apply(t, r)
 			}
 		}
-		mustConfirm(t, l.b, rows)
+		if l.soon {
+			confirmSoon(t, l.b, rows)
+		} else {
+			mustConfirm(t, l.b, rows)
+		}
 	}
 }
 
