@@ -78,13 +78,12 @@ func (c *sensorsReadCmd) open(s *terminal) (reading, error) {
 	}
 	ask := &running{clientOf(cfg)}
 	_, err = ask.channels(s.ctx)
-	nobody, _ := errors.AsType[*unreached](err)
 	switch {
 	case c.Direct && err == nil:
 		return nil, &hinted{errors.New("a daemon runs with this config, and it may be reading the chips"), "ask it: oxyd sensors read; or stop it"}
 	case err == nil:
 		return ask, nil
-	case nobody == nil:
+	case !noDaemon(err): // one may be reading the chips
 		return nil, err
 	}
 	return openBench(s.ctx, cfg)
