@@ -218,7 +218,10 @@ func writeChannels(b *bytes.Buffer, list []daemon.SensorDocument) error {
 		}
 		value, quality, age := "-", "-", "-"
 		if good := c.LastGood; good != nil {
-			quality, age = good.Quality, time.Since(good.At).Round(time.Second).String()
+			quality = good.Quality
+			if !good.At.IsZero() { // else the clock was never set
+				age = time.Since(good.At).Round(time.Second).String()
+			}
 			switch {
 			case good.Remaining != nil:
 				value = good.Remaining.String()
