@@ -26,7 +26,7 @@ const (
 // more than MaxAhead: one of the two is wrong.
 type Skew struct {
 	Source string    `json:"source"`
-	Ahead  float64   `json:"ahead_s"` // at its last such event
+	Ahead  float64   `json:"ahead_s"` // stays what it was while it is about that
 	At     time.Time `json:"-"`
 }
 
@@ -75,10 +75,15 @@ func (c *clocks) compare(e *event.Event, now time.Time) {
 	if ahead <= MaxAhead {
 		return
 	}
-	if _, known := c.skews[e.Source]; known || len(c.skews) < skewsMax {
-		source := strings.Clone(e.Source)
-		c.skews[source] = Skew{Source: source, Ahead: ahead.Seconds(), At: now}
+	before, known := c.skews[e.Source]
+	if !known && len(c.skews) >= skewsMax {
+		return
 	}
+	s := Skew{Source: strings.Clone(e.Source), Ahead: ahead.Seconds(), At: now}
+	if known && now.Sub(before.At) <= SkewFor && s.Ahead > before.Ahead/2 && s.Ahead < before.Ahead+MaxAhead.Seconds() {
+		s.Ahead = before.Ahead // the same skew: what differs is how long the event was on its way
+	}
+	c.skews[s.Source] = s
 }
 
 // Skews lists the sources whose clock was ahead within SkewFor, worst first.

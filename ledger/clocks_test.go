@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -56,6 +57,25 @@ func TestClockSkewIsOfClaims(t *testing.T) {
 	r.clk.now = r.clk.now.Add(SkewFor)
 	r.send("measured", ahead("near", 10, ""))
 	r.want("a repeat", len(r.status().ClockSkew), 0)
+}
+
+// One skew is one alarm: that events are on their way for milliseconds or minutes is
+// not told as another offset each time. One that has grown, or is mostly gone, is.
+func TestClockSkewIsToldOnce(t *testing.T) {
+	r := newRig(t)
+	for i, c := range []struct{ ahead, want int }{
+		{3600, 3600}, {3601, 3600}, {3599, 3600}, {1900, 3600}, {3609, 3600}, {3611, 3611}, {1800, 1800}, {20, 20},
+	} {
+		r.send("consumed", fmt.Sprintf(`{"event_id":"%d","tank":"A","source":"dev","amount":5,"occurred_at":%s}`, i, ago(-c.ahead)))
+		if skews := r.status().ClockSkew; len(skews) != 1 || math.Round(skews[0].Ahead) != float64(c.want) {
+			t.Errorf("ahead by %d s after the others: skew is %+v, want %d s", c.ahead, skews, c.want)
+		}
+	}
+	r.clk.now = r.clk.now.Add(SkewFor + time.Second)
+	r.send("consumed", fmt.Sprintf(`{"event_id":"n","tank":"A","source":"dev","amount":5,"occurred_at":%s}`, ago(-3626)))
+	if skews := r.status().ClockSkew; len(skews) != 1 || math.Round(skews[0].Ahead) != 25 {
+		t.Errorf("long after: skew is %+v, want the new one", skews)
+	}
 }
 
 // FC-51: a sensor dies at noon. However often the balance is given out, it was

@@ -96,8 +96,11 @@ func (c *sensorsCalibrateCmd) channel(cfg *config.Config) (*config.Sensor, senso
 // alone refuses while a daemon may be reading the chips.
 func (c *sensorsCalibrateCmd) alone(s *terminal, cfg *config.Config) error {
 	_, err := (&running{clientOf(cfg)}).channels(s.ctx)
-	if nobody, _ := errors.AsType[*unreached](err); err != nil && nobody != nil {
+	if noDaemon(err) {
 		return nil
+	}
+	if _, cannotTell := errors.AsType[*unreached](err); cannotTell {
+		return err
 	}
 	return &hinted{errors.New("a daemon runs with this config, and two programs must not share a chip"), "stop it first (systemctl stop oxyd)"}
 }

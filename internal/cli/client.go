@@ -65,10 +65,18 @@ func (r *refusal) Hint() string  { return r.Advice }
 // unreached says that the daemon was not reached, so that nothing has happened.
 type unreached struct {
 	text, hint string
+	nobody     bool // no daemon runs there; else one may, and cannot be asked
 }
 
 func (u *unreached) Error() string { return u.text }
 func (u *unreached) Hint() string  { return u.hint }
+
+// noDaemon reports whether the error says that no daemon runs, so that nobody else
+// reads the chips.
+func noDaemon(err error) bool {
+	u, ok := errors.AsType[*unreached](err)
+	return ok && u.nobody
+}
 
 // get asks for a document and gives its text, and in doc what it says.
 func (c *client) get(ctx context.Context, path string, doc any) ([]byte, error) {
@@ -121,7 +129,7 @@ func (c *client) whyNot(err error) error {
 	u := &unreached{text: fmt.Sprintf("reach the daemon at %s: %v", c.socket, dial.Err)}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		u.text = "no daemon runs at " + c.socket
+		u.text, u.nobody = "no daemon runs at "+c.socket, true
 		u.hint = "start it with: oxyd run (with the same config; a relative data_dir counts from the working directory)"
 	case errors.Is(err, fs.ErrPermission):
 		u.hint = "the socket file's rights decide who may ask: use the daemon's user or group, or root"

@@ -78,13 +78,12 @@ func (c *sensorsReadCmd) open(s *terminal) (reading, error) {
 	}
 	ask := &running{clientOf(cfg)}
 	_, err = ask.channels(s.ctx)
-	nobody, _ := errors.AsType[*unreached](err)
 	switch {
 	case c.Direct && err == nil:
 		return nil, &hinted{errors.New("a daemon runs with this config, and it may be reading the chips"), "ask it: oxyd sensors read; or stop it"}
 	case err == nil:
 		return ask, nil
-	case nobody == nil:
+	case !noDaemon(err): // one may be reading the chips
 		return nil, err
 	}
 	return openBench(s, cfg)
@@ -224,9 +223,12 @@ func writeChannels(b *bytes.Buffer, list []daemon.SensorDocument) error {
 		}
 		value, quality, age := "-", "-", "-"
 		if good := c.LastGood; good != nil {
-			quality, age = good.Quality, time.Since(good.At).Round(time.Second).String()
+			quality = good.Quality
 			if good.Uncompensated {
 				quality += ", uncompensated"
+			}
+			if !good.At.IsZero() { // else the clock was never set
+				age = time.Since(good.At).Round(time.Second).String()
 			}
 			switch {
 			case good.Remaining != nil:

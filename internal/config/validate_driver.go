@@ -220,9 +220,13 @@ func (r *reader) validatePulse(c *Config, s *Sensor, path string) {
 	}
 	if r.mustStand(path+".line_pressure", "the absolute pressure in the meter, a probe or a value such as 4 bar") {
 		r.pressureSource(c, path+".line_pressure", s.LinePressure)
+		atMost(r, path+".line_pressure", s.LinePressure.Value, MaxGasPressure)
 	}
 	if r.mustStand(path+".line_temperature", "the gas's in the meter, a probe or a value such as 20 °C") {
 		r.temperatureSource(c, path+".line_temperature", s.LineTemperature)
+		if s.LineTemperature.Probe == "" {
+			within(r, path+".line_temperature", s.LineTemperature.Value, MinGasTemperature, MaxGasTemperature)
+		}
 	}
 }
 

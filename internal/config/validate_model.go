@@ -5,7 +5,7 @@ import "slices"
 // Bounds of the tank models.
 const (
 	MaxVolume  = Volume(1_000_000e9) // 1000 m3
-	MaxDensity = Density(2000e9)
+	MaxDensity = Density(1350e9)     // liquid oxygen has 1306 kg/m3 at its triple point (package vessel)
 	MaxShell   = Percent(5_0000)
 
 	// The equation of state holds for gas of 200 to 350 K, up to 35 MPa.
@@ -85,6 +85,11 @@ func (r *reader) validateGas(c *Config, s *Sensor, path string) {
 			}
 		}
 	}
+	most := MaxGasPressure
+	if s.Pressure == PressureGauge {
+		most -= DefaultAmbient // which package sensors makes an absolute reserve with
+	}
+	atMost(r, path+".reserve", s.Reserve, most)
 	high, known := s.highest()
 	if !known || r.faultyBelow(path+".range") || r.faultyBelow(path+".calibration") {
 		return

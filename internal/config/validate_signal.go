@@ -11,6 +11,8 @@ const (
 	MaxShunt   = Resistance(10_000e9)
 	MaxSupply  = Volts(30_000_000_000)
 
+	loopOpen = Current(1_000_000) // package sensors takes a loop of no more for open
+
 	// Of a ratiometric sensor: within these a working one can still be, though its
 	// range ends at 0.1 and 0.9.
 	RatiometricLow  = Fraction(50_000_000)
@@ -136,8 +138,8 @@ func (r *reader) validateLoop(s *Sensor, path string) {
 		}
 	}
 	if len(s.LoopLimits) == 4 {
-		if l := s.LoopLimits; l[0] == 0 || l[1] > 4_000_000 || l[2] < 20_000_000 || l[3] > 30_000_000 {
-			r.fault(limits, nil, "%s do not enclose 4 to 20 mA: the first above 0 mA, the second at most 4 mA, the third at least 20 mA, the last at most 30 mA", listed(l))
+		if l := s.LoopLimits; l[0] <= loopOpen || l[1] > 4_000_000 || l[2] < 20_000_000 || l[3] > 30_000_000 {
+			r.fault(limits, nil, "%s do not enclose 4 to 20 mA: the first above 1 mA, below which the loop is open, the second at most 4 mA, the third at least 20 mA, the last at most 30 mA", listed(l))
 		}
 	}
 	if !r.mustStand(shunt, "the resistor through which the loop's current flows, such as 100 Ohm") {

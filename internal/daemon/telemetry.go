@@ -23,7 +23,7 @@ type telemetryDocument struct {
 	Name  string    `json:"name"`
 	Value float64   `json:"value"`
 	Unit  string    `json:"unit"`
-	At    time.Time `json:"at"`
+	At    time.Time `json:"at,omitzero"` // not known while the clock was never set
 }
 
 // sendTelemetry sends what is cheap to know and cheap to lose: the board's own
@@ -41,7 +41,7 @@ func (b *board) sendTelemetry(ctx context.Context, zones string) error {
 			return nil
 		case <-tick.C:
 		}
-		list := boardTemperatures(zones, time.Now())
+		list := boardTemperatures(zones, shown(time.Now()))
 		if b.poller != nil {
 			list = append(list, probeTelemetry(b.poller.States(), 2*every)...)
 		}
@@ -64,7 +64,7 @@ func boardTemperatures(pattern string, now time.Time) (list []telemetryDocument)
 		if err != nil || milli < -100_000 || milli > 200_000 {
 			continue
 		}
-		list = append(list, telemetryDocument{Name: zoneName(zone), Value: float64(milli) / 1e3, Unit: "°C", At: now.UTC().Round(0)})
+		list = append(list, telemetryDocument{Name: zoneName(zone), Value: float64(milli) / 1e3, Unit: "°C", At: now})
 	}
 	return list
 }

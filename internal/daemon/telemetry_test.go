@@ -3,11 +3,13 @@ package daemon
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"oxyd/internal/clock/clocktest"
 	"oxyd/sensors"
 )
 
@@ -47,5 +49,19 @@ func TestProbeTelemetryIsOfYoungAuxiliaryValues(t *testing.T) {
 	}, time.Minute)
 	if len(got) != 1 || got[0].Name != "skin" || got[0].Value != 21.5 {
 		t.Errorf("got %+v, want the young auxiliary probe alone", got)
+	}
+}
+
+// FC-46 in telemetry: a probe that was read before the clock was set tells the time
+// that it was then, and where there is no date yet none.
+func TestFC46TelemetryShowsNo1970(t *testing.T) {
+	booted := clocktest.Stepped(time.Now(), -time.Duration(time.Now().Unix()-10)*time.Second)
+	state := sensors.ChannelState{Name: "skin", LastGood: sensors.Reading{At: booted, Physical: sensors.Figure{Value: 21.5, Unit: "°C"}}}
+	list := probeTelemetry([]sensors.ChannelState{state}, time.Minute)
+	if len(list) != 1 || time.Since(list[0].At).Abs() > time.Minute {
+		t.Errorf("got %+v, want the probe as of now", list)
+	}
+	if text := string(mustJSON(telemetryDocument{Name: "skin"})); strings.Contains(text, `"at"`) {
+		t.Errorf("an instant that is not known is written: %s", text)
 	}
 }
