@@ -35,7 +35,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	for _, m := range slices.Concat(
 		accountRules, keepings, outboxes, powerCuts, sensorsConfigMutants, docsMutants,
-		gpioMutants, i2cBuses, physicsMutants, signalMutants, simulatedMutants, spiMutants,
+		gpioMutants, i2cBuses, physicsMutants, sensorWirings, signalMutants, simulatedMutants, spiMutants,
 		stations, wirings,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
