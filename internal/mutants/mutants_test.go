@@ -36,7 +36,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	for _, m := range slices.Concat(
 		accountRules, keepings, outboxes, powerCuts, clockworkMutants, sensorsConfigMutants,
 		coreMutants, docsMutants, gpioMutants, i2cBuses, physicsMutants, signalMutants,
-		simulatedMutants, spiMutants, stations, wirings,
+		simulatedMutants, spiMutants, sensorWirings, stations, wirings,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread

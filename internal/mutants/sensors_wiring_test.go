@@ -1,0 +1,118 @@
+package mutants
+
+// sensorWirings are changes of the way from a reading to the wire, the account and the
+// node's status, and of what a calibration record may be.
+var sensorWirings = []mutant{
+	{
+		name: "a snapshot goes before the amount that it has in",
+		file: "internal/daemon/edge.go",
+		old:  "\tif len(drafts) == 0 {\n\t\treturn\n\t}\n\tif err := keep(drafts...)",
+		new:  "\tif len(drafts) == 0 {\n\t\treturn\n\t}\n\tif len(drafts) > 1 {\n\t\t_ = b.append(drafts[len(drafts)-1])\n\t\tdrafts = drafts[:len(drafts)-1]\n\t}\n\tif err := keep(drafts...)",
+		pkg:  "./internal/daemon", run: "Rehearsal",
+	},
+	{
+		name: "what is booked waits for the next commit of snapshots",
+		file: "internal/daemon/edge.go",
+		old:  "\tif len(drafts) == 0 {\n\t\tkeep = b.outbox.Stage\n\t}\n",
+		new:  "\tkeep = b.outbox.Stage\n",
+		pkg:  "./internal/daemon", run: "Rehearsal",
+	},
+	{
+		name: "report by exception is not heeded",
+		file: "internal/daemon/edge.go",
+		old:  "(r.Report || len(drafts) > 0) {\n",
+		new:  "(r.Report || len(drafts) >= 0) {\n",
+		pkg:  "./internal/daemon", run: "ReportByException",
+	},
+	{
+		name: "what was taken off is booked as consumed",
+		file: "internal/daemon/edge.go",
+		old:  "\tif r.Consumed > 0 {\n\t\tdrafts = append(drafts, draft(r, event.Consumed, r.Consumed))\n",
+		new:  "\tif r.Consumed+r.Removed > 0 {\n\t\tdrafts = append(drafts, draft(r, event.Consumed, r.Consumed+r.Removed))\n",
+		pkg:  "./internal/e2e", run: "RemovedIsNotConsumed",
+	},
+	{
+		name: "a refill is not booked",
+		file: "internal/daemon/edge.go",
+		old:  "\tif r.Refilled > 0 {\n",
+		new:  "\tif r.Refilled < 0 {\n",
+		pkg:  "./internal/daemon", run: "Rehearsal",
+	},
+	{
+		name: "a sensor that fails is not alarmed",
+		file: "internal/daemon/sensors.go",
+		old:  "\t\tcase sensors.StateFault, sensors.StateMissing:\n",
+		new:  "\t\tcase sensors.StateMissing:\n",
+		pkg:  "./internal/daemon", run: "Rehearsal",
+	},
+	{
+		name: "a change of a sensor's state waits for the next status",
+		file: "internal/daemon/edge.go",
+		old:  "\t\tOnState:   func(sensors.ChannelState) { b.touchStatus() },\n",
+		new:  "",
+		pkg:  "./internal/e2e", run: "FC54",
+	},
+	{
+		name: "an absent sensor that is optional is alarmed",
+		file: "internal/daemon/sensors.go",
+		old:  "\t\t\tif c.Optional && c.State == sensors.StateMissing {\n",
+		new:  "\t\t\tif false && c.Optional {\n",
+		pkg:  "./internal/e2e", run: "FC99",
+	},
+	{
+		name: "the rate of a tank is not alarmed",
+		file: "internal/daemon/sensors.go",
+		old:  "\tb.rateAlarm(states)\n",
+		new:  "",
+		pkg:  "./internal/daemon", run: "FC43",
+	},
+	{
+		name: "telemetry is retained",
+		file: "mqtt/sender.go",
+		old:  "\tl.client.Publish(m.topic, 0, false, m.payload)\n",
+		new:  "\tl.client.Publish(m.topic, 0, true, m.payload)\n",
+		pkg:  "./internal/daemon", run: "TelemetryOnTheWire",
+	},
+	{
+		name: "telemetry does not go off",
+		file: "internal/daemon/telemetry.go",
+		old:  "\tif every <= 0 {\n\t\treturn nil\n\t}\n",
+		new:  "\tif every <= 0 {\n\t\tevery = time.Second\n\t}\n",
+		pkg:  "./internal/daemon", run: "TelemetryTurnedOff",
+	},
+	{
+		name: "a calibration record of another unit is taken",
+		file: "internal/daemon/sensorspec.go",
+		old:  "r.Unit != want || ",
+		new:  "want == \"\" || ",
+		pkg:  "./internal/cli", run: "CalibrateWrites",
+	},
+	{
+		name: "a calibration record is read leniently",
+		file: "sensors/record.go",
+		old:  "\td.DisallowUnknownFields()\n",
+		new:  "",
+		pkg:  "./sensors", run: "RecordIsReadStrictly",
+	},
+	{
+		name: "the old calibration goes before the new one is there",
+		file: "sensors/record.go",
+		old:  "\t\terr := os.Link(path, name)\n",
+		new:  "\t\terr := os.Rename(path, name)\n",
+		pkg:  "./sensors", run: "RecordSurvives",
+	},
+	{
+		name: "one point is a calibration",
+		file: "internal/cli/calibrate.go",
+		old:  "\tif len(record.Points) < 2 {\n",
+		new:  "\tif len(record.Points) < 1 {\n",
+		pkg:  "./internal/cli", run: "CalibrateWritesNothing",
+	},
+	{
+		name: "a reading that came too late is handed over",
+		file: "sensors/loop.go",
+		old:  "\tif !late && r.err == nil {\n\t\tb.poller.o.OnReading",
+		new:  "\tif r.err == nil {\n\t\tb.poller.o.OnReading",
+		pkg:  "./sensors", run: "Hang|Late|Hung",
+	},
+}
