@@ -75,6 +75,7 @@ func TestSFMFrameVectors(t *testing.T) {
 			{Addr: 0x2e, W: []byte{0x36, 0x03}}, // start
 			{Addr: 0x2e, R: zero},               // of the warm-up
 			{Addr: 0x2e, R: frame},
+			{Addr: 0x2e, R: zero}, // it measures still
 		}}
 		d, err := NewSFM(bus, 0x2e, SFMOptions{Part: SFM3019, Gas: GasOxygen, Unit: FlowSLM}, newVirtual())
 		if err != nil {
