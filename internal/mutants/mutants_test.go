@@ -35,7 +35,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	for _, m := range slices.Concat(
 		accountRules, keepings, outboxes, powerCuts, clockworkMutants, sensorsConfigMutants,
-		coreMutants, docsMutants, gpioMutants, i2cBuses, physicsMutants, signalMutants,
+		coreMutants, docsMutants, driverMutants, gpioMutants, i2cBuses, physicsMutants, signalMutants,
 		simulatedMutants, spiMutants, sensorWirings, stations, wirings,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
