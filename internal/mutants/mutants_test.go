@@ -35,8 +35,8 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	for _, m := range slices.Concat(
 		accountRules, keepings, outboxes, powerCuts, clockworkMutants, sensorsConfigMutants,
-		coreMutants, docsMutants, driverMutants, gpioMutants, i2cBuses, physicsMutants, signalMutants,
-		simulatedMutants, spiMutants, sensorWirings, stations, wirings,
+		coreMutants, docsMutants, driverMutants, gpioMutants, i2cBuses, physicsMutants,
+		signalMutants, simulatedMutants, spiMutants, sensorWirings, stations, wirings,
 	) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel() // most of a build's end is one thread
