@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"time"
 
@@ -65,6 +66,9 @@ func specOf(cfg *config.Config, s *config.Sensor) (sensors.Spec, error) {
 // numbers mean nothing on another.
 func calibrateOf(s *config.Sensor, spec *sensors.Spec) error {
 	r, err := sensors.LoadRecord(s.CalibrationFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: it is made by: oxyd sensors calibrate %s", err, cmp.Or(s.Name, s.Tank))
+	}
 	if err != nil {
 		return err
 	}
