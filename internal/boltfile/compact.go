@@ -28,7 +28,7 @@ var errOther = errors.New("not a file of this kind")
 //
 // It is no more than a saving: what hinders it (another process, a disk without
 // room, damage) is no error of opening, which looks for itself.
-func compact(dir *os.File, path string, o Options) error {
+func compact(path string, o Options) error {
 	var random [8]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
 	c := compaction{path: path, temp: path + tempMark + hex.EncodeToString(random[:])}
@@ -39,7 +39,7 @@ func compact(dir *os.File, path string, o Options) error {
 		return err
 	}
 	o.Log.Info().Str("path", path).Int64("bytes_before", c.before).Int64("bytes_after", c.after).Msg("store compacted")
-	return dir.Sync()
+	return nil // createMissing syncs the name
 }
 
 // compaction is one at work.

@@ -34,6 +34,7 @@ const asideMax = 10_000
 //   - Cut before the rename: a leftover under a temporary name; the next open
 //     removes it and begins anew. Nothing had been promised.
 //   - Cut after the rename: the name is on disk or not; what it names is whole.
+//   - Killed after the rename: the next open finds the file and syncs its name.
 //
 // The directory is locked meanwhile, so that of two processes that find no file
 // one makes it and the other finds it, and nobody's half-made file is taken for a
@@ -50,9 +51,15 @@ func createMissing(path string, o Options, deadline time.Time) (created bool, er
 	_, err = os.Lstat(path)
 	if err == nil {
 		if o.CompactOver > 0 && !o.Unverified {
-			if err := compact(dir, path, o); err != nil {
+			if err := compact(path, o); err != nil {
 				o.Log.Debug().Err(err).Str("path", path).Msg("store not compacted")
 			}
+		}
+		// Whoever gave the file its name may have been killed before he synced that: the
+		// name stands in the page cache, and a power cut would take it with all that is
+		// promised from now on.
+		if err := dir.Sync(); err != nil {
+			return false, fmt.Errorf("open %s: sync directory: %w", path, err)
 		}
 		return false, nil
 	}

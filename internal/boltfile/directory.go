@@ -26,13 +26,24 @@ func MakeDir(path string, perm os.FileMode) error {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	for _, made := range fresh {
-		above, err := os.Open(filepath.Dir(made))
-		if err != nil {
-			return fmt.Errorf("sync the name of directory %s: %w", made, err)
-		}
-		if err := errors.Join(above.Sync(), above.Close()); err != nil {
+		if err := syncName(made); err != nil {
 			return fmt.Errorf("sync the name of directory %s: %w", made, err)
 		}
 	}
+	if len(fresh) == 0 {
+		// One that was there may be of a process that was killed before it synced this.
+		// Where we may not look, somebody else has made it, long ago.
+		for at := path; at != filepath.Dir(at) && syncName(at) == nil; at = filepath.Dir(at) {
+		}
+	}
 	return nil
+}
+
+// syncName syncs the directory that a name is in.
+func syncName(path string) error {
+	above, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(above.Sync(), above.Close())
 }

@@ -25,6 +25,13 @@ var powerCuts = []mutant{
 		pkg:  "./internal/powercut", run: "PowerCut/outbox$",
 	},
 	{
+		name: "a cut after a kill between a store's name and its sync",
+		file: "internal/boltfile/create.go",
+		old:  "\t\tif err := dir.Sync(); err != nil {\n\t\t\treturn false,",
+		new:  "\t\tif err := error(nil); err != nil {\n\t\t\treturn false,",
+		pkg:  "./internal/powercut", run: "PowerCut/ledger-killed",
+	},
+	{
 		name: "a cut after a repeat that no barrier covers",
 		file: "internal/boltfile/boltfile.go",
 		old: "\tif err := f.fd.Sync(); err != nil { // before anything is written\n" +

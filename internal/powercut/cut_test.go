@@ -27,6 +27,8 @@ func TestPowerCut(t *testing.T) {
 		{"outbox-reopened", func(t *testing.T, r *rig) *tally { return reopened(t, r, "outbox", 10) }},
 		{"ledger-creation", func(t *testing.T, r *rig) *tally { return creation(t, r, "ledger", 10) }},
 		{"outbox-creation", func(t *testing.T, r *rig) *tally { return creation(t, r, "outbox", 10) }},
+		{"ledger-killed-at-birth", func(t *testing.T, r *rig) *tally { return killedAtBirth(t, r, "ledger", 5) }},
+		{"outbox-killed-at-birth", func(t *testing.T, r *rig) *tally { return killedAtBirth(t, r, "outbox", 5) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sum := c.run(t, r)
@@ -35,6 +37,17 @@ func TestPowerCut(t *testing.T) {
 		})
 	}
 	t.Logf("in all: %v", &total)
+}
+
+// killedAtBirth kills the process while it makes its file, and cuts the power under the
+// next one, which finds the file: what the first had not synced is the second's to sync.
+func killedAtBirth(t *testing.T, r *rig, subject string, percent int) *tally {
+	random := draw(t)
+	return r.mustRun(t, planned(percent, imagesPerCut, func() plan {
+		return plan{subject: subject, seed: random.Uint64(), stints: []stint{
+			{At: Point{Total: random.IntN(40)}},
+			{At: Point{Total: -1, Syncs: 10 + random.IntN(60), Ops: random.IntN(16)}}}}
+	}))
 }
 
 // anywhere cuts at any operation, now and then after crashes of the process alone,
