@@ -26,10 +26,11 @@ var (
 	wearChannels = flag.Int("wear.channels", 10, "wear: simulated channels")
 	wearEvery    = flag.Duration("wear.interval", time.Second, "wear: time between two readings of a channel")
 	wearNoise    = flag.String("wear.noise", "0.2 g", "wear: noise of the simulated sensors")
-	wearSensor   = flag.String("wear.sensor", "", "wear: more keys of each sensor, as in: report: {deadband: 5 g, heartbeat: 5m}")
-	wearOutbox   = flag.String("wear.outbox", "", "wear: more keys of the section outbox, as in: commit_interval: 10s")
-	wearAll      = flag.Bool("wear.all", false, "wear: an all-in-one board (broker, account, page) instead of an edge alone")
-	wearDir      = flag.String("wear.dir", "", "wear: where the stores are; a real disk, for tmpfs counts no writes")
+	wearSensor   = flag.String("wear.sensor", "report: {deadband: 10 g, heartbeat: 5m}",
+		"wear: a further key of each sensor; the default is what a chip's sensor has by itself; empty: every reading is an event")
+	wearOutbox = flag.String("wear.outbox", "", "wear: more keys of the section outbox, as in: commit_interval: 10s")
+	wearAll    = flag.Bool("wear.all", false, "wear: an all-in-one board (broker, account, page) instead of an edge alone")
+	wearDir    = flag.String("wear.dir", "", "wear: where the stores are; a real disk, for tmpfs counts no writes")
 )
 
 // Targets of a steady edge-only board with 10 channels at 1 Hz.

@@ -50,7 +50,7 @@ var clockworkMutants = []mutant{
 		file: "internal/outbox/drain.go",
 		old:  "\t\tif p.fault == nil && p.n > c.st.sent && p.row.unsynced {\n",
 		new:  "\t\tif p.fault == nil && p.row.unsynced {\n",
-		pkg:  "./internal/outbox", run: "TestModel|TimeIsSettled",
+		pkg:  "./internal/outbox", run: "NotCorrectedAfter",
 	},
 	{
 		name: "times are not corrected when the clock is set",

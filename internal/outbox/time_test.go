@@ -205,3 +205,25 @@ func TestFC47OrderIsThatOfAppending(t *testing.T) {
 		}
 	}
 }
+
+// What has left is frozen, whatever is learnt about its time afterwards, also where it
+// goes out again beside rows whose time is settled just then.
+func TestTimesAreNotCorrectedAfterTheHandOver(t *testing.T) {
+	clock := newClock()
+	clock.sync(false)
+	b := open(t, testOptions(path(t), clock))
+	mustAppend(t, b, delta("A", 1))
+	clock.advance(5 * time.Second)
+	left := mustNext(t, b, 0, 9)
+	mustAppend(t, b, delta("A", 2))
+	clock.advance(5 * time.Second)
+	clock.step(24 * time.Hour)
+	clock.sync(true)
+	again := mustNext(t, b, 0, 9)
+	if len(again) != 2 || string(again[0].Payload) != string(left[0].Payload) {
+		t.Errorf("left as %s, now %s", left[0].Payload, again[0].Payload)
+	}
+	if e := decode(t, again[1]); e.Unsynced || !e.OccurredAt.Equal(clock.Now().Add(-5*time.Second)) {
+		t.Errorf("what had not left is at %v, unsynced %t, want corrected", e.OccurredAt, e.Unsynced)
+	}
+}
