@@ -27,8 +27,8 @@ func TestPowerCut(t *testing.T) {
 		{"outbox-reopened", func(t *testing.T, r *rig) *tally { return reopened(t, r, "outbox", 10) }},
 		{"ledger-creation", func(t *testing.T, r *rig) *tally { return creation(t, r, "ledger", 10) }},
 		{"outbox-creation", func(t *testing.T, r *rig) *tally { return creation(t, r, "outbox", 10) }},
-		{"ledger-killed-at-birth", func(t *testing.T, r *rig) *tally { return killedAtBirth(t, r, "ledger", 5) }},
-		{"outbox-killed-at-birth", func(t *testing.T, r *rig) *tally { return killedAtBirth(t, r, "outbox", 5) }},
+		{"ledger-killed-at-birth", func(t *testing.T, r *rig) *tally { return killedAtBirth(t, r, "ledger") }},
+		{"outbox-killed-at-birth", func(t *testing.T, r *rig) *tally { return killedAtBirth(t, r, "outbox") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sum := c.run(t, r)
@@ -39,16 +39,21 @@ func TestPowerCut(t *testing.T) {
 	t.Logf("in all: %v", &total)
 }
 
-// killedAtBirth kills the process while it makes its file, and cuts the power under the
+// killedAtBirth kills the process at each operation by which it makes its file, and cuts the power under the
 // next one, which finds the file: what the first had not synced is the second's to sync.
-func killedAtBirth(t *testing.T, r *rig, subject string, percent int) *tally {
+func killedAtBirth(t *testing.T, r *rig, subject string) *tally {
 	random := draw(t)
-	return r.mustRun(t, planned(percent, imagesPerCut, func() plan {
-		return plan{subject: subject, seed: random.Uint64(), stints: []stint{
-			{At: Point{Total: random.IntN(40)}},
-			{At: Point{Total: -1, Syncs: 10 + random.IntN(60), Ops: random.IntN(16)}}}}
-	}))
+	at := -slowdown
+	return r.mustRun(t, func() (plan, bool) {
+		at += slowdown
+		return plan{subject: subject, seed: random.Uint64(), images: 3, stints: []stint{
+			{At: Point{Total: at}},
+			{At: Point{Total: -1, Syncs: 10 + random.IntN(60), Ops: random.IntN(16)}}}}, at <= birth
+	})
 }
+
+// birth is more operations than a store needs until it has its name.
+const birth = 40
 
 // anywhere cuts at any operation, now and then after crashes of the process alone,
 // which the page cache survives, and after other cuts: what comes up from one must
