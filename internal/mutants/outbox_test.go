@@ -34,7 +34,7 @@ var outboxes = []mutant{
 		name: "events move to a new epoch after a restore",
 		file: "internal/outbox/drain.go",
 		old:  "\t\tif p.fault == nil && p.n > c.st.sent && p.row.unsynced {\n",
-		new:  "\t\tif e, err := event.Decode(p.row.kind, p.ref.tank, p.row.payload); err == nil && p.n > c.st.sent && e.Dot.Epoch != c.o.epoch {\n\t\t\te.Dot.Epoch = c.o.epoch\n\t\t\te.ID = event.NodeID(e.Source, e.Dot.Epoch, e.Tank, e.Dot.Seq)\n\t\t\t_ = c.rewrite(&p, &e)\n\t\t}\n\t\tif p.fault == nil && p.n > c.st.sent && p.row.unsynced {\n",
+		new:  "\t\tif e, err := event.Decode(p.row.kind, p.ref.tank, p.row.payload); err == nil && e.Dot.Epoch != c.o.epoch {\n\t\t\te.Dot.Epoch = c.o.epoch\n\t\t\te.ID = event.NodeID(e.Source, e.Dot.Epoch, e.Tank, e.Dot.Seq)\n\t\t\t_ = c.rewrite(&p, &e)\n\t\t}\n\t\tif p.fault == nil && p.n > c.st.sent && p.row.unsynced {\n",
 		pkg:  "./internal/outbox", run: "RestoredCard",
 	},
 	{
