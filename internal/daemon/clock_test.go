@@ -164,6 +164,29 @@ func TestFC49AlarmDelayIsMonotonic(t *testing.T) {
 	}
 }
 
+// A document is said at once when it changes, and otherwise once in a while, whatever
+// the wall clock does.
+func TestRepeatedDocument(t *testing.T) {
+	r := repeated{every: time.Minute}
+	start := time.Now()
+	said := 0
+	for second := range 600 {
+		now := clocktest.Stepped(start.Add(time.Duration(second)*time.Second), time.Duration(second%7)*time.Hour)
+		body := "a"
+		if second == 90 {
+			body = "b"
+		}
+		if r.due([]byte(body), now) {
+			said++
+		} else if second == 0 || second == 90 || second == 91 {
+			t.Errorf("second %d: a change is not said", second)
+		}
+	}
+	if want := 2 + 2 + 8; said != want { // 0, 60; 90 and 91; each minute after that
+		t.Errorf("said %d times in ten minutes, want %d", said, want)
+	}
+}
+
 // The alarm of FC-48 names the worst source and its offset, and ends with the skew.
 func TestFC48ClockSkewAlarm(t *testing.T) {
 	b := statusBoard(t)

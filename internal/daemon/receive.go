@@ -108,6 +108,7 @@ func (b *board) publishAccount(ctx context.Context) error {
 	confirms := confirmations{due: map[string]bool{}}
 	var gaps gapWatch
 	var statusDue, republish time.Time
+	status := repeated{every: ledgerStatusEvery}
 	for {
 		if time.Now().After(republish) { // at the start too
 			clear(published)
@@ -135,7 +136,9 @@ func (b *board) publishAccount(ctx context.Context) error {
 				return fmt.Errorf("read ledger status: %w", err)
 			}
 			b.judgeAccount(&s)
-			b.subscriber.SetPresence(b.ledgerOnline(&s))
+			if body := b.ledgerOnline(&s); status.due(body, now) {
+				b.subscriber.SetPresence(body)
+			}
 		}
 		select {
 		case <-ctx.Done():
