@@ -3,6 +3,13 @@ package mutants
 // wirings are changes of what joins the stations, and of what a config may say.
 var wirings = []mutant{
 	{
+		name: "an outbox in the place of a lost one goes by the clock alone",
+		file: "internal/daemon/stores.go",
+		old:  "b.outbox.RaiseEpoch(known.NewestEpoch)",
+		new:  "b.outbox.RaiseEpoch(0 * known.NewestEpoch)",
+		pkg:  "./internal/daemon", run: "LostOutbox",
+	},
+	{
 		name: "a dedup window shorter than redelivery is taken",
 		file: "internal/config/validate.go",
 		old:  "\tif l.RedeliveryWindow > l.DedupWindow {\n",
